@@ -128,11 +128,6 @@ def readers(folder: Path) -> dict[str, Reader]:
         (b"node,class\na,x/y\na,z\nb,x\n",),
         2,
     )
-    found["parents.csv"] = Reader(
-        at("t/p.csv", lambda path: read_tables({"id": list("ab")}, edges, hierarchy=path, unknown_ends="drop")),
-        (b"class,parent\na,b\nb,c\n",),
-        4,
-    )
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
     found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True), _npz(weighed=True)), 2)
@@ -168,8 +163,6 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["products"] = Reader(at("am/meta.json", BUILDERS["amazon-clothing"]), (product + b"\n" + product,), 4)
     found["papers"] = Reader(at("db/papers.txt.gz", BUILDERS["dblp"]), (gzip.compress(paper), paper), 4)
     found |= _reddit(folder, at)
-    stanza = b"Package: a\nSection: net\nDepends: b (>= 1) | c, d\nVersion: 1:2.0-1~\nDescription: text\n more\n\n"
-    found["debian"] = Reader(at("deb/x_Packages", lambda path: BUILDERS["debian"](path.parent)), (stanza,), 4)
     found |= _own_files(folder, at, data)
     return found
 

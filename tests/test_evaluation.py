@@ -98,10 +98,10 @@ def test_classes_one_by_one(planted: Dataset) -> None:
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"classes": "all", "way": 3}, "way: not used where all classes are asked about; leave it out"),
-        ({"several": True, "open_set": True}, "open_set: not used for several classes a node"),
-        ({"precision_at": 3}, "precision_at: not used with tasks of one class a node"),
-        ({"options": {"steps": 1}}, "options: not used with a fitted method"),
+        ({"classes": "all", "way": 3}, "not used where all classes are asked about; leave out `way`"),
+        ({"several": True, "open_set": True}, "not used for several classes a node.*; leave out `open_set`"),
+        ({"precision_at": 3}, "leave out `precision_at`"),
+        ({"options": {"steps": 1}}, "leave out `options`"),
         ({"queries": "long"}, "queries: found 'long'"),
         ({"ways": 3}, "there is no option 'ways' .did you mean 'way'"),
         ({"way": 1}, "of one class alone every answer is right"),

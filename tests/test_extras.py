@@ -2,45 +2,33 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.formats.debian import build_debian
 from fewnode.methods.gpn import GPN
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if neither were installed, whatever was imported before."""
-    for name in ("lz4", "torch_geometric"):
-        for loaded in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-            monkeypatch.delitem(sys.modules, loaded)
-        monkeypatch.setitem(sys.modules, name, None)
+    """As if it were not installed, whatever was imported before."""
+    for loaded in [name for name in sys.modules if name.partition(".")[0] == "torch_geometric"]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
 
 
 def test_no_module_of_ours_needs_an_extra_to_be_imported() -> None:
     code = (
         "import importlib, pkgutil, sys\n"
-        "sys.modules.update(dict.fromkeys(['lz4', 'torch_geometric', 'ray', 'optuna']))\n"
+        "sys.modules.update(dict.fromkeys(['torch_geometric', 'ray', 'optuna']))\n"
         "import fewnode\n"
         "for found in pkgutil.walk_packages(fewnode.__path__, 'fewnode.'):\n"
         "    found.name.endswith('__main__') or importlib.import_module(found.name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.usefixtures("bare")
-def test_an_index_packed_with_lz4(tmp_path: Path) -> None:
-    path = tmp_path / "deb_main_binary-amd64_Packages.lz4"
-    path.write_bytes(b"whatever")
-    with pytest.raises(FewnodeError) as told:
-        build_debian(tmp_path)
-    assert str(told.value) == f"{path}: .lz4 needs lz4: pip install 'fewnode[lz4]', or unpack the file"
 
 
 @pytest.mark.usefixtures("bare")

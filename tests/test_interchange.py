@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, UnusedInput
@@ -22,7 +22,7 @@ from fewnode.relations import EdgeRows, read_relations
 from graphs import random_graph, weighted_graph
 
 EDGES, WEIGHT = [[0, 1, 2, 0], [1, 2, 3, 3]], [1.0, 2.0, 3.0, 2.0]
-NO_SPLIT = ClassSplit((), (), ())
+SPLIT = ClassSplit((0,), (1,), (2,))
 
 
 def typed_graph(seed: int) -> Graph:
@@ -70,8 +70,8 @@ def test_a_directory_and_pyg_give_back_what_they_were_given(drawn: Callable[[int
         back = load_dataset(tmp_path / str(seed))
         assert back.sha256 == data.sha256
         same(back, data)
-        directed = None if data.graph.relations and drawn is typed_graph else data.graph.directed
-        same(Dataset.from_pyg(data.to_pyg(), directed=directed), data)
+        same(Dataset.from_pyg(data.to_pyg()), data)
+        assert Dataset.from_pyg(data.to_pyg(sparse=sp.issparse(data.graph.x))).sha256 == data.sha256
 
 
 def test_the_identity_covers_weights_kinds_and_classes() -> None:
@@ -265,3 +265,89 @@ def test_bad_edges_of_networkx(edge: dict[str, Any], options: dict[str, Any], me
     g.add_edge("a", "z", **edge)
     with pytest.raises(FewnodeError, match=message):
         Dataset.from_networkx(g, None, directed=True, **options)
+
+
+# --- what is not read, and what is refused ----------------------------------------------------------------------
+
+
+class One(InMemoryDataset):  # type: ignore[misc]
+    """A PyG dataset of the given graphs."""
+
+    def __init__(self, *graphs: Data) -> None:
+        super().__init__(None)
+        self.data, self.slices = self.collate(list(graphs))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((sp.csr_array((2, 3)),), "2 x 3, expected a square one"),
+        ((sp.csr_array((2, 2)), None, [0]), r"labels have shape \(1,\), expected one class for each of 2 nodes"),
+        ((sp.csr_array((2, 2)), None, [[0, 1], [2, 0]]), "expected one class for each"),
+        ((sp.csr_array((2, 2)), None, [0, 4_000_000_000]), "label of node 1 is 4000000000; class ids count from 0"),
+        ((sp.csr_array((2, 2)), None, [0, -2]), "unknown labels are written -1"),
+        ((sp.csr_array((2, 2)), np.eye(3)), "3 rows of attributes for 2 nodes"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_scipy(*arguments, split=ClassSplit((), (), ()))
+
+
+def birds() -> nx.DiGraph:
+    g = nx.DiGraph()
+    g.add_node("a", kind="bird", size=1, x=[1, 2])
+    g.add_node("b", size=2.5, x=(3, 4))
+    g.add_node(3, kind="fish", size=True, x=np.array([5, 6]))
+    g.add_edges_from([("a", "b"), ("b", "a"), (3, "a"), (3, 3)])
+    return g
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "kinds"}, r"no node has 'kinds' \(did you mean 'kind'\?\)"),
+        ({"label": "kind", "attributes": ["sise"]}, r"no node has 'sise' \(did you mean 'size'\?\)"),
+        ({"label": "size", "attributes": ["kind"]}, "node 'a': 'kind' is 'bird', expected numbers"),
+        ({"label": None, "attributes": ["y"]}, r"node 3: 'y' is None, expected 1 number\(s\)"),
+        ({"label": None, "attributes": ["z"]}, r"node 'b': 'z' is \[1, 2\], expected 1 number\(s\)"),
+    ],
+)
+def test_networks_without_what_was_asked_are_refused(options: dict[str, Any], message: str) -> None:
+    g = birds()
+    nx.set_node_attributes(g, {"a": 1, "b": 2}, "y")
+    nx.set_node_attributes(g, {"a": [1], "b": [1, 2], 3: [1]}, "z")
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_networkx(g, **options)
+
+
+def test_what_is_not_read_of_a_pyg_graph_is_named() -> None:
+    graph = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0, 1, 1]), num_nodes=3)
+    assert "unused" not in Dataset.from_pyg(graph, SPLIT, class_names=("x", "y", "z")).info
+    graph.edge_attr, graph.pos = torch.ones(2, 4), torch.zeros(3, 2)
+    graph.train_mask = torch.tensor([True, False, False])
+    for source in (graph, One(graph)):
+        with pytest.warns(UnusedInput, match="not used: edge_attr, pos, train_mask$") as told:
+            data = Dataset.from_pyg(source, SPLIT, class_names=("x", "y", "z"))
+        assert told[0].filename == __file__, "the line that is warned about is the caller's"
+        assert data.info["unused"] == ["edge_attr", "pos", "train_mask"]
+    for i in range(100):
+        graph[f"field{i}"] = i
+    with pytest.warns(UnusedInput, match="field16 and 83 more$"):
+        Dataset.from_pyg(graph, SPLIT, class_names=("x", "y", "z"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (One(*[Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))] * 2), "One holds 2 graphs, expected one"),
+        (Data(x=torch.eye(2)), "Data has no edge_index"),
+        (HeteroData(), "HeteroData has no nodes"),
+        (Data(x=torch.eye(2), edge_index=torch.tensor([[0], [7]])), "edge 0: node 7 is out of range"),
+        (Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=2 * torch.eye(2)), "expected one class for each"),
+        (Data(x=torch.full((2, 2), torch.nan), edge_index=torch.tensor([[0], [1]])), "NaN or infinite"),
+    ],
+)
+def test_what_is_no_network_is_refused(source: Any, message: str) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_pyg(source)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 MOST_NAMED = 20
 """Unused things that a warning lists. A graph may have thousands."""
 
 
 class FewnodeError(Exception):
-    """Something in the input or the arguments is wrong; the message is one line a user can act on.
+    """Something in the input or the arguments is wrong: what, in which file or field, and what to do about it.
+
+    As text it is one line that a user can act on. A remedy names arguments in backticks, as Python calls them; a door
+    that calls them otherwise has them `worded`.
 
     >>> import fewnode
     >>> try:
@@ -20,6 +23,31 @@ class FewnodeError(Exception):
     ...     print(error)
     debain: no such dataset; built in: debian (did you mean 'debian'?); fewnode data import reads your own
     """
+
+    def __init__(self, what: str, place: object = "", remedy: str = "") -> None:
+        super().__init__(what, place, remedy)
+        self.what, self.place, self.remedy = what, str(place), remedy
+
+    def __str__(self) -> str:
+        what = f"{self.place}: {self.what}" if self.place else self.what
+        return f"{what}; {self.remedy}" if self.remedy else what
+
+    def at(self, place: object) -> FewnodeError:
+        """This error, found at a place that whoever raised it does not know."""
+        return FewnodeError(str(FewnodeError(self.what, self.place)), place, self.remedy)
+
+    def worded(self, door: Callable[[str], str]) -> FewnodeError:
+        """This error, whose remedy calls arguments as a door does."""
+        return FewnodeError(self.what, self.place, worded(self.remedy, door))
+
+
+def worded(text: str, door: Callable[[str], str]) -> str:
+    """A text of ours in which arguments stand in backticks, with the names that a door has for them.
+
+    >>> worded("name the column: `text`", lambda name: f"--{name}")
+    'name the column: --text'
+    """
+    return re.sub(r"`(\w+)`", lambda name: door(name[1]), text)
 
 
 class UnusedInput(UserWarning):

@@ -152,9 +152,7 @@ def evaluate(
     data, every = as_labelled(data), how.get("classes") == "all"
     given = {"way": way, "shot": shot, "query": query, "tasks": tasks, **({"seed": seed} if seed else {}), **how}
     asked = Asked.of({name: value for name, value in given.items() if value is not None})
-    fields, beside = asked.unused(pool is not None)
-    if fields:
-        raise FewnodeError(f"{', '.join(fields)}: not used {beside}; leave it out")
+    asked.refuse_unused(pool is not None)
     shape, batches, population = _tasks(method, data, asked, pool)
     if shape["way"] == 1 and not asked.open_set:
         raise FewnodeError("of one class alone every answer is right: ask for two ways or more, or for an open set")
@@ -190,7 +188,7 @@ def _tasks(
         shape: dict[str, Any] = pool_shape(pool)
         own: dict[str, Any] = {**shape, "tasks": len(pool)}
         if wrong := [name for name, value in own.items() if getattr(asked, name) not in (None, value)]:
-            raise FewnodeError(f"a pool has its own tasks: leave out {', '.join(wrong)}")
+            raise FewnodeError("a pool has its own tasks", remedy=f"leave out `{'`, `'.join(wrong)}`")
         if not pool:
             raise FewnodeError("at least one task is needed, and the pool has none")
         return {**shape, "queries": None}, [pool], None

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.adjacency import all_ones, ones_like
-from fewnode.column_blocks import Block
-from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.graph import Attributes, Block, Graph, Ints, all_ones, is_sparse, ones_like
 from fewnode.vectors import Floats, unit_rows
 
 MAX_NUMBERS = 64
@@ -39,6 +37,8 @@ class Evidence:
     """Whether all attributes are such numbers and categories."""
     around: Floats
     """Unit rows of these, of their mean over the neighbours, and of how the node differs from that."""
+    vectors: Floats
+    """Unit rows of columns that mean something only together, from their mean; without columns where there are none."""
     walk: sp.csr_array
     """The symmetric normalised adjacency matrix, without self-loops."""
 
@@ -63,12 +63,18 @@ class Evidence:
             sum(np.unique(column).size > 2 for column in own),
             0 < len(own) == graph.n_features,
             unit_rows(around.astype(np.float32)),
+            vector_columns(graph),
             sp.csr_array(root @ both @ root),
         )
 
     @property
     def n(self) -> int:
         return int(self.numbers.shape[0])
+
+    @property
+    def attributes(self) -> tuple[Attributes, ...]:
+        """All that a node has itself, in unit rows."""
+        return tuple(x for x in (self.words, self.numbers, self.vectors) if x.shape[1])
 
     def sentences(self, x: Attributes, y: Ints) -> dict[int, Floats]:
         """Rows of attributes that stand for classes, as tf-idf by their class; those without a word are left out."""
@@ -96,6 +102,14 @@ def word_columns(graph: Graph) -> tuple[sp.csr_array, tuple[int, int]]:
     else:
         found, place = sp.csr_array((graph.n, 0), dtype=np.float32), (0, 0)
     return sp.csr_array(found, dtype=np.float32), place
+
+
+def vector_columns(graph: Graph) -> Floats:
+    """Columns of vectors, centred, in rows of length 1."""
+    blocks = [block for block in graph.blocks if block.kind == "vector" and not numeric_block(block)]
+    parts = [graph.x[:, block.start : block.stop] for block in blocks]
+    dense = [np.asarray(part.todense() if is_sparse(part) else part, np.float32) for part in parts]
+    return np.concatenate([np.empty((graph.n, 0), np.float32), *(unit_rows(x - x.mean(axis=0)) for x in dense)], axis=1)
 
 
 def counts(x: Attributes) -> bool:

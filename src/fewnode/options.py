@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fewnode.errors import FewnodeError, closest
 
@@ -15,16 +15,21 @@ def option(
     default: Any = None,
     flag: str | None = None,
     metavar: str | None = None,
-    door: str = "both",
+    door: Literal["both", "python", "argument"] = "both",
     rare: bool = False,
-    ge: int | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+    words: Sequence[str] = (),
+    env: str | None = None,
 ) -> Any:
-    """A field and its help. `flag` and `metavar`: what the command line calls it, and its value.
+    """A field and its help. `flag` (or `-f --flag`) and `metavar`: what the command line calls it, and its value.
 
-    `door` python: only code can give it. `rare`: `--help` names it, and `--more` explains it. `ge`: the least value.
+    `door` python: only code can give it; argument: a command has it without a flag. `rare`: `--help` names it, and
+    `--more` explains it. `ge`, `le`: the least value and the largest. `words`: what Tab completes. `env`: a variable
+    of the environment that has it, too. A default of `...`: it must be given.
     """
-    said: Any = {"flag": flag, "metavar": metavar, "door": door, "rare": rare}
-    return Field(default, description=description, json_schema_extra=said, ge=ge)
+    said: Any = {"flag": flag, "metavar": metavar, "door": door, "rare": rare, "words": list(words), "env": env}
+    return Field(default, description=description, json_schema_extra=said, ge=ge, le=le)
 
 
 class Options(BaseModel):
@@ -57,7 +62,11 @@ class Options(BaseModel):
     def flag(cls, field: str) -> str:
         """What the command line calls a field."""
         extra: Any = cls.model_fields[field].json_schema_extra
-        return extra["flag"] or f"--{field.replace('_', '-')}"
+        return str(extra["flag"] or f"--{field.replace('_', '-')}").split()[-1]
+
+    def given(self, *fields: str) -> list[str]:
+        """Those of the fields that were given, as the command line calls them."""
+        return [self.flag(field) for field in fields if field in self.model_fields_set]
 
 
 class Asked(Options):
@@ -80,8 +89,8 @@ class Asked(Options):
     described: Mapping[str, str] | None = option("Sentences about classes, beside their names.", door="python")
     options: Mapping[str, Any] = option("Of a method that is given by name.", {}, door="python")
 
-    def unused(self, has_pool: bool = False) -> tuple[list[str], str]:
-        """The fields that were given and mean nothing beside others, and beside what."""
+    def refuse_unused(self, has_pool: bool = False) -> None:
+        """Refuse what was given and means nothing beside what else was given."""
         never = {
             "for several classes a node, each judged on its own": self.several
             and ("transductive", "open_set", "described", "per_class", "queries"),
@@ -91,38 +100,6 @@ class Asked(Options):
             "with a pool, which has its own tasks": has_pool and ("seed", "queries", "described", "several"),
         }
         for why, fields in never.items():
-            if named := [name for name in fields or () if name in self.model_fields_set and getattr(self, name)]:
-                return named, why
-        return [], ""
-
-
-class MethodOptions(Options):
-    """Options of methods that have a name on the command line; what is not given is as the method has it."""
-
-    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
-    encoder: str | None = option("gcn (default), mlp, sage, gat or gin.", rare=True)
-    hidden: Any = option("Widths of the encoder's layers; default 32,16, the paper's.", metavar="WIDTHS", rare=True)
-    eps: float | None = option("ε of the centrality log(deg + ε); default 1.", rare=True)
-    distance: str | None = option("sqeuclidean (default), euclidean or cosine.", rare=True)
-    dropout: Any = option("A rate, or auto (default of GPN): by validation classes.", metavar="RATE|auto", rare=True)
-    scaling: str | None = option("Of attributes: raw (default of GPN), l2 or tf-idf.", rare=True)
-    lr: float | None = option("Adam's learning rate; default 0.005.", rare=True)
-    weight_decay: float | None = option("Pull of all weights to 0; default 0.0005.", rare=True)
-    patience: int | None = option("Validations (10 episodes each) without gain; default 10.", rare=True)
-    device: str | None = option("cpu (default) or cuda.", rare=True)
-
-    @field_validator("hidden")
-    @classmethod
-    def _widths(cls, given: Any) -> Any:
-        try:
-            return tuple(int(width) for width in given.split(",")) if isinstance(given, str) else given
-        except ValueError:
-            raise ValueError(f"{given!r}: expected widths such as 32,16") from None
-
-    @field_validator("dropout")
-    @classmethod
-    def _rate(cls, given: Any) -> Any:
-        try:
-            return given if given == "auto" else float(given)
-        except ValueError:
-            raise ValueError(f"{given!r}: expected a rate such as 0.5, or auto") from None
+            named = [f"`{name}`" for name in fields or () if name in self.model_fields_set and getattr(self, name)]
+            if named:
+                raise FewnodeError(f"some of what was asked is not used {why}", remedy=f"leave out {', '.join(named)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from fewnode._system.kept import Kept
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
@@ -24,8 +24,8 @@ from fewnode.recognition.classes import Given
 
 Model: TypeAlias = str | Estimator | FrozenEstimator
 """The name of a method, an estimator, or a fitted one."""
-_FITTED: WeakKeyDictionary[Graph, dict[str, Estimator]] = WeakKeyDictionary()
-"""Models by the graph that they were fitted on: what they make of it is the same in every fold of a search."""
+_FITTED = Kept(4)
+"""Models by the network and the settings that they were fitted with: they are the same in every fold of a search."""
 
 
 class FewNodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,11 +133,8 @@ def _fitted(given: Model, network: Dataset, base: bool) -> Estimator:
     settings = model.get_params()
     if not all(isinstance(value, str | int | float | tuple | None) for value in settings.values()):
         return model.fit(network)
-    models = _FITTED.setdefault(network.graph, {})
-    key = repr((sorted(settings.items()), network.sha256 if base else ""))
-    if key not in models:
-        models[key] = model.fit(network)
-    return models[key]
+    key = (network.graph.fingerprint, network.sha256 if base else "", repr(sorted(settings.items())))
+    return _FITTED(key, lambda: model.fit(network))
 
 
 def _node_column(network: Graph | Dataset, X: Any) -> Ints:  # noqa: N803

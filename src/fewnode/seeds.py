@@ -21,12 +21,8 @@ def seeded(*key: int) -> Iterator[None]:
     """
     import torch
 
-    generators = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
-    before = [generator.get_state() for generator in generators]
-    try:
-        for generator in generators:
+    cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else range(0)
+    with torch.random.fork_rng(cuda):
+        for generator in (torch.default_generator, *(torch.cuda.default_generators[i] for i in cuda)):
             generator.manual_seed(stream(*key))
         yield
-    finally:
-        for generator, state in zip(generators, before, strict=True):
-            generator.set_state(state)

@@ -14,9 +14,8 @@ import pytest
 from fewnode.cli import main
 from fewnode.dataset import Dataset
 from fewnode.experiment.run import open_dataset
-from fewnode.formats.debian import load_debian
 from fewnode.formats.directory import save_dataset
-from fewnode.formats.sources import BUILT_IN
+from fewnode.formats.sources import BUILT_IN, load_debian
 from fewnode.graph import Graph
 
 

@@ -52,7 +52,7 @@ def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
     ("arguments", "message"),
     [
         ((), "give --run RUN, what fewnode train wrote, or --data D --protocol all-classes"),
-        (("--protocol", "all"), "--protocol 'all': expected all-classes"),
+        (("--protocol", "all"), "--protocol: found 'all', expected 'all-classes'"),
         (("--protocol", "all-classes"), "--protocol all-classes needs --data D"),
         (("--protocol", "all-classes", "--data", "D", "--way", 3, "--tasks", 9), "--way, --tasks: not used with"),
         (("--protocol", "all-classes", "--data", "D", "--run", "R"), "--run: not used with --protocol all-classes"),

@@ -29,5 +29,5 @@ def test_words_that_do_not_fit_are_counted_in_files(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in rng.integers(0, 400, 9)) for _ in range(300)]
     whole = choose_vocabulary(texts, size=120)
-    monkeypatch.setattr("fewnode.tables.bag.MOST_HELD", 50)
+    monkeypatch.setattr("fewnode.tables.bag.MAX_HELD", 50)
     assert choose_vocabulary(texts, size=120) == whole

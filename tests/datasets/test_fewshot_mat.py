@@ -9,7 +9,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from fewnode.errors import FewnodeError
-from fewnode.formats.expected import EXPECTED, Expected, blob_id
+from fewnode.formats.published import EXPECTED, Expected, blob_id
 from fewnode.formats.sources import import_dataset, load
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"

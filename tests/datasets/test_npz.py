@@ -118,7 +118,7 @@ def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         (own(edge_index=None), "array 'edge_index' is missing"),
-        (own(y=None, x_shape=np.array([5_000_000_000, 3])), "x_shape says 5000000000 rows, and x_indptr 4"),
+        (own(y=None, x_shape=np.array([5_000_000_000, 3])), "x_shape says 5000000000 rows for 4 labels"),
         (
             {"edge_index": np.array([[0], [9_000_000]])},
             "an edge has node 9000000, and no array .y, x, node_names.",
@@ -200,7 +200,7 @@ def test_an_array_that_ends_early_is_refused(tmp_path: Path) -> None:
     blob = (tmp_path / "short.npz").read_bytes()
     real, claimed = (struct.pack("<I", len(header.getvalue()) + size) for size in (80, 800_000))
     (tmp_path / "short.npz").write_bytes(blob.replace(real, claimed))
-    with pytest.raises(FewnodeError, match=r"short\.npz: array 'y\.npy' is cut short"):
+    with pytest.raises(FewnodeError, match=r"short\.npz: not a readable \.npz file"):
         read_dataset_npz(tmp_path / "short.npz")
 
 

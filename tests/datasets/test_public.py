@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.formats.public import PUBLIC
+from fewnode.formats.sources import PUBLIC
 
 pytest.importorskip("torch_geometric")
 

@@ -78,5 +78,3 @@ def test_no_text_breaks_it(text: str, names: list[str]) -> None:
     vocabulary = Vocabulary(tuple(names))
     found = vocabulary.read(text, lambda one, other: True)
     assert {match.matched for match in found.matches} <= set(vocabulary.column)
-    for word in found.unknown:
-        assert set(vocabulary.nearest(word)) <= set(vocabulary.column)

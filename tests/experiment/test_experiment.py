@@ -21,7 +21,7 @@ from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment
-from fewnode.formats.expected import EXPECTED
+from fewnode.formats.published import EXPECTED
 from fewnode.model.estimator import Estimator
 from planted_grid import fill
 from sizes import begun, command, kill_once

@@ -1,4 +1,4 @@
-"""`predict` and `suggest` on the embedded network of Debian packages: the same 200 nodes in every variant.
+"""`predict` and `suggest` on the embedded network of Debian packages: the same 300 nodes in every variant.
 
 `python tests/golden/test_golden_predict.py` writes the committed answers anew.
 """
@@ -17,7 +17,7 @@ from doors import commit, committed, differences, done
 PAIRS = {"vpn": "openvpn tinc", "mailing": "postfix mutt"}
 TEXTS = {"vpn": "encrypted tunnels between networks", "mailing": "send and filter e-mail", "spell": "checks spelling"}
 ON_THE_EDGE = 3
-"""So many of 200 nodes may have another label: they are as near to one as to the other."""
+"""So many of 300 nodes may have another label: they are as near to one as to the other."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def main(folder: Path) -> None:
     a_run(folder)
     every = answered("predict", Variant("--all", text=TEXTS), folder)
     by_chance = sorted(every, key=lambda row: -float(row["member"]))
-    asked = sorted({row["node"] for row in [*by_chance[:600:5], *every[::750]]})[:200]
+    asked = sorted({row["node"] for row in [*by_chance[:1000:5], *every[::550]]})[:300]
     answers = {name: columns(variant, rows(variant, asked, folder)) for name, variant in VARIANTS.items()}
     suggestions = {name: suggested(variant, folder) for name, variant in SUGGESTED.items()}
     commit("predict", {"nodes asked about": asked, **answers, **suggestions})

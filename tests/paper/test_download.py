@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.formats.expected import EXPECTED
+from fewnode.formats.published import EXPECTED
 from fewnode.paper import download as module
 from fewnode.paper.download import download
 

@@ -13,10 +13,9 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.formats.directory import read_record, write_record
-from fewnode.model import embedding_cache
-from fewnode.model.embedding_cache import KIND, keep, recall
+from fewnode.model import model_files
 from fewnode.model.estimator import Estimator
-from fewnode.model.model_files import load_model
+from fewnode.model.model_files import KIND, keep, load_model, recall
 from fewnode.vectors import as_arrays
 
 
@@ -88,7 +87,7 @@ def test_what_was_not_used_for_longest_goes_first(
 ) -> None:
     models = [Estimator("propagation", 3, 3, seed=seed).fit(planted) for seed in range(3)]
     keep(models[0], planted)
-    monkeypatch.setattr(embedding_cache, "MAX_CACHE_BYTES", 2 * sum(f.stat().st_size for f in cache.rglob("*.*")) + 100)
+    monkeypatch.setattr(model_files, "MAX_CACHE_BYTES", 2 * sum(f.stat().st_size for f in cache.rglob("*.*")) + 100)
     keep(models[1], planted)
     for age, place in enumerate(sorted(cache.iterdir(), key=lambda place: place.stat().st_mtime_ns, reverse=True), 1):
         os.utime(place, (time.time() - 100 * age,) * 2)
@@ -99,13 +98,13 @@ def test_what_was_not_used_for_longest_goes_first(
 
 def test_another_network_or_model_has_its_own(run: Path, planted: Dataset) -> None:
     model = load_model(run)
-    key = embedding_cache.fingerprint(model, planted)
-    assert embedding_cache.fingerprint(load_model(run), planted) == key
+    key = model_files.fingerprint(model, planted)
+    assert model_files.fingerprint(load_model(run), planted) == key
     y = planted.y.copy()
     y[0] = -1
-    assert embedding_cache.fingerprint(model, replace(planted, y=y)) != key
+    assert model_files.fingerprint(model, replace(planted, y=y)) != key
     other = Estimator(model.method, 3, 3, seed=1).fit(planted)
-    assert embedding_cache.fingerprint(other, planted) != key
+    assert model_files.fingerprint(other, planted) != key
 
 
 def test_without_room_nothing_is_kept_and_nothing_fails(
@@ -114,6 +113,6 @@ def test_without_room_nothing_is_kept_and_nothing_fails(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(embedding_cache, "write_record", full)
+    monkeypatch.setattr(model_files, "write_record", full)
     keep(load_model(run), planted)
     assert not cache.exists()

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from fewnode.errors import FewnodeError
-from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
+from fewnode.recognition.answers import checked_shares, in_proportion
+from fewnode.recognition.rejection import biased
 
 
 def brute_force(p: np.ndarray, shares: np.ndarray, weight: np.ndarray) -> np.ndarray:

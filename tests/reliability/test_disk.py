@@ -49,7 +49,6 @@ def commands(home: Path, out: Path) -> dict[str, tuple[object, ...]]:
         "predict": ("predict", *asked, "--all", "--out", out / "p.csv", "-q"),
         "suggest": ("suggest", *asked, "--out", out / "s.csv", "-q"),
         "pool": ("evaluate", "--run", home / "run", "--tasks", 9, "--save-pool", out / "pool.jsonl", "-q"),
-        "export": ("data", "export", home / "data", "--format", "csv", "--out", out / "tables", "-q"),
         "experiment": ("experiment", home / "grid.toml", "--out", out / "grid", "-q"),
     }
 
@@ -77,7 +76,7 @@ def powerless() -> None:
             raise OSError("capabilities could not be dropped")
 
 
-WRITERS = ("train", "predict", "suggest", "pool", "export", "experiment")
+WRITERS = ("train", "predict", "suggest", "pool", "experiment")
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -88,7 +87,7 @@ def test_a_file_size_limit(home: Path, tmp_path: Path, name: str) -> None:
     assert not [p for p in tmp_path.rglob("*") if p.name.startswith(".") and p.name != ".lock"]
 
 
-@pytest.mark.parametrize("name", ["train", "predict", "export"])
+@pytest.mark.parametrize("name", ["train", "predict"])
 def test_a_directory_that_may_not_be_written_to(home: Path, tmp_path: Path, name: str) -> None:
     tmp_path.chmod(0o555)
     code, said = refused(home, commands(home, tmp_path)[name], powerless)
@@ -126,7 +125,7 @@ def test_a_disk_that_fills_up_in_a_training_keeps_the_checkpoint(home: Path, tmp
     """The run begins well; then no more than the last checkpoint fits."""
     with mounted(tmp_path / "disk", "200k") as disk:
         begin = ("train", "--data", home / "data", "--out", disk / "run", *TRAIN[:-1], "--episodes", 9000)
-        begin = (*begin, "--patience", 9999, "--resume", "-q")
+        begin = (*begin, "--option", "patience=9999", "--resume", "-q")
 
         def train_until(good: Callable[[], bool]) -> None:
             for seconds in (3, 10, 30, 90):
@@ -172,7 +171,6 @@ def test_standard_output_on_a_full_disk(home: Path) -> None:
         ("train", "run/model.safetensors"),
         ("train", "run/.lock"),
         ("predict", "p.csv"),
-        ("export", "tables/nodes.csv"),
         ("experiment", "grid/cells.jsonl"),
         ("experiment", "grid/layout.json"),
     ],

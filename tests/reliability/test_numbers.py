@@ -220,7 +220,6 @@ fewnode("train", "--data", f"{home}/data", *small, "--out", f"{out}/run", "-q")
 asked = ("--run", f"{out}/run", "--support", f"{home}/support.csv")
 fewnode("predict", *asked, "--all", "--explain", "--out", f"{out}/p.csv", "-q")
 fewnode("suggest", *asked, "--out", f"{out}/s.csv", "-q")
-fewnode("data", "export", f"{home}/data", "--out", f"{out}/tables", "-q")
 fewnode("evaluate", "--run", f"{out}/run", "--tasks", "5", "--save-pool", f"{out}/pool.jsonl", "-q")
 """
 

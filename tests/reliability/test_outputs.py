@@ -22,7 +22,6 @@ from fewnode.cli import main
 from fewnode.dataset import Dataset
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
-from fewnode.formats.convert import export_tables
 from fewnode.formats.directory import save_dataset
 from fewnode.model.estimator import Estimator
 from fewnode.tables.report import report
@@ -85,8 +84,6 @@ def test_no_table_holds_a_formula(evil: Dataset, tmp_path: Path, figure: Figure)
     names = [f"{FORMULAS[v % len(FORMULAS)]}{v % len(FORMULAS)}" for v in range(22)]  # none looks like another
     answer = predictions_of(model, evil, range(22), names, range(40), explain=True)
     tables = [answer.to_csv(), answer.support_csv(), csv_text([EVIL])]
-    for path in export_tables(evil, tmp_path / "tables", "csv"):
-        tables.append(path.read_text())
     layout, records = part("compare", lambda *_: np.ones((1, 3)) / 2, EVIL[:3], EVIL[3:6], title=EVIL[0])
     bad, more = part("compare", lambda *_: EVIL[3], EVIL[:1], EVIL[1:2], title=EVIL[2])
     results = read_results(write(tmp_path / "grid", [(layout, records), (bad, more)]))

@@ -37,7 +37,7 @@ CHANGES: list[Change] = [
 
 
 def content(state: State) -> tuple[Any, ...]:
-    return list(state.given), state.verdicts, state.nodes, state.arrivals
+    return [*state.classes.items()], state.nodes, state.arrivals
 
 
 def add(log: Log, change: Change, who: str | None = "Ann") -> None:
@@ -65,7 +65,7 @@ def written(path: Path) -> Path:
         kept.open()
         for change in CHANGES:
             add(kept, change)
-        kept.mark(6, True, kept.without(6))
+        kept.mark(6, True, kept.marked(6, undone=True))
     return path
 
 
@@ -82,8 +82,8 @@ def test_changes_add_up_and_come_back(log: Log, path: Path) -> None:
         add(log, change)
         versions.add(log.version)
     state = log.state
-    assert state.support == {"ä": {"x": None, "u": None}}
-    assert [(name, v.yes, v.check, v.who) for name, v in state.verdicts["ä"].items()] == [
+    assert {name: [*given.support] for name, given in state.classes.items()} == {"ä": ["x", "u"]}
+    assert [(name, v.yes, v.check, v.who) for name, v in state.classes["ä"].verdicts.items()] == [
         ("z", False, True, "Ann"),
         ("u", True, True, "Ann"),
     ]
@@ -94,33 +94,43 @@ def test_changes_add_up_and_come_back(log: Log, path: Path) -> None:
     assert (again.version, again.ids) == (log.version, {"0123-abcd"})
 
 
-def test_every_state_before_is_that_of_fewer_changes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EVERY", 2)
+def steps(log: Log) -> tuple[int | None, int | None]:
+    """The numbers of the changes that would be undone, and made again."""
+    found = [log.next_step(back) for back in (True, False)]
+    return found[0] and found[0].n, found[1] and found[1].n
+
+
+def test_every_state_before_is_that_of_fewer_changes(log: Log) -> None:
     states = [content(log.state)]
     for change in CHANGES:
         add(log, change)
         states.append(content(log.state))
     for n in reversed(range(1, 7)):
-        assert (log.undoable, log.redoable) == (n, None if n == 6 else n + 1)
-        log.mark(n, True, log.without(n))
+        assert steps(log) == (n, None if n == 6 else n + 1)
+        log.mark(n, True, log.marked(n, undone=True))
         assert content(log.state) == states[n - 1]
-    assert log.undoable is None
+    assert steps(log) == (None, 1)
     for n in range(1, 4):
-        log.mark(n, False, log.again(n))
+        log.mark(n, False, log.marked(n, undone=False))
         assert content(log.state) == states[n]
     add(log, Forget(name="ä"))
-    assert (log.undoable, log.redoable, log.total) == (7, None, 7), "what was undone before is outdated"
-    assert log.state.names == []
+    assert (*steps(log), log.total) == (7, None, 7), "what was undone before is outdated"
+    assert not log.state.classes
 
 
-def test_only_so_many_changes_can_be_undone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_changes_can_be_undone(log: Log, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_UNDO", 3)
+    states = []
     for change in CHANGES:
+        states.append(content(log.state))
         add(log, change)
     for n in (6, 5, 4):
-        assert log.undoable == n
-        log.mark(n, True, log.without(n))
-    assert (log.undoable, log.redoable) == (None, 4)
+        assert steps(log)[0] == n
+        log.mark(n, True, log.marked(n, undone=True))
+        assert content(log.state) == states[n - 1]
+    assert steps(log) == (None, 4)
+    log.close()
+    assert content(reread(path).state) == states[3]
 
 
 def test_a_file_is_its_owners_and_has_one_service(log: Log) -> None:
@@ -189,7 +199,7 @@ def test_a_file_that_was_edited_gets_a_sentence_and_another_name(written: Path, 
         assert "\n" not in told
         assert content(log.state) == content(State())
         add(log, CHANGES[0])
-    assert reread(written).state.names == ["ä"]
+    assert [*reread(written).state.classes] == ["ä"]
     assert written.with_name("state.sqlite.unusable-1").exists()
 
 
@@ -224,4 +234,4 @@ def test_a_disk_that_is_full_leaves_what_was_there(log: Log, path: Path) -> None
     assert content(log.state) == before
     add(log, Forget(name="ä"))
     log.close()
-    assert reread(path).state.names == []
+    assert not reread(path).state.classes

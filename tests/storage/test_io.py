@@ -20,6 +20,7 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import (
     TYPES,
+    checked_csr,
     load_dataset,
     map_safetensors,
     read_record,
@@ -28,7 +29,6 @@ from fewnode.formats.directory import (
     write_record,
     write_safetensors,
 )
-from fewnode.formats.packing import checked_csr
 from fewnode.graph import Graph
 
 

@@ -6,14 +6,18 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from fewnode._system.locks import can_lock, fsync_directory, lock, renames_open_files
 from fewnode.errors import FewnodeError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: two processes are not kept apart there, and what a kill left stays
+    fcntl = None  # type: ignore[assignment]
 
 MAX_TABLE_BYTES = 1 << 28
 """Of a table or a list that is read as a whole."""
@@ -42,16 +46,14 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise FewnodeError(f"{path}: not a regular file, so it is not replaced by one")
     _sweep(path.parent, path.name)
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}{_TEMPORARY}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            lock(descriptor, wait=True)
+        with open(temporary, "xb") as file:
+            lock(file, wait=True)
             yield file
             file.flush()
-            os.fsync(descriptor)
-            if renames_open_files():  # while it is locked, nobody takes it for what a kill left behind
-                os.replace(temporary, path)
-        if not renames_open_files():
+            os.fsync(file.fileno())
+            if fcntl is None:  # Windows renames closed files only; elsewhere a lock must hold until it has its name
+                file.close()
             os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -60,9 +62,30 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     fsync_directory(path.parent)
 
 
+def write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def lock(file: Any, wait: bool) -> None:
+    """Lock an open file until it is closed. `BlockingIOError` if another process has, unless we wait for it."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def fsync_directory(directory: Path) -> None:
+    """Names in a directory are on the disk then. Where directories cannot be opened, the system sees to it."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _sweep(directory: Path, name: str = "") -> None:
     """Remove temp files, of one target or of all, that nobody is writing to any more."""
-    for entry in os.scandir(directory) if can_lock() else ():
+    for entry in os.scandir(directory) if fcntl is not None else ():
         if entry.name.endswith(_TEMPORARY) and entry.name.startswith(f".{name[:60]}") and entry.is_file():
             with suppress(OSError), open(entry.path, "rb") as file:
                 lock(file, wait=False)
@@ -77,11 +100,18 @@ def exclusive(directory: Path) -> Iterator[None]:
     for what is then refused goes again.
     """
     need_no_file(directory)
-    made = missing(directory)
+    made = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(parents=True, exist_ok=True)
-    with _lock_file(directory / ".lock") as held:
+    path = directory / ".lock"
+    try:
+        file = open(path, "ab", opener=lambda name, flags: _open(name, flags, "O_NOFOLLOW"))  # noqa: SIM115
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise FewnodeError(f"{path}: a symbolic link, where a file is to be locked; remove it") from None
+    with file:
         try:
-            lock(held, wait=False)
+            lock(file, wait=False)
         except BlockingIOError:
             raise FewnodeError(f"{directory}: another process is writing to it") from None
         for below in (directory, *(path for path in directory.iterdir() if path.is_dir())):
@@ -89,20 +119,12 @@ def exclusive(directory: Path) -> Iterator[None]:
         try:
             yield
         except FewnodeError:
-            if made and [path.name for path in directory.iterdir()] == [".lock"]:
-                (directory / ".lock").unlink()
-                remove_empty(made)
+            if made and list(directory.iterdir()) == [path]:
+                path.unlink()
+                for empty in made:
+                    with suppress(OSError):
+                        empty.rmdir()
             raise
-
-
-def _lock_file(path: Path) -> BinaryIO:
-    """Open for writing, but never what a symbolic link of that name points to."""
-    try:
-        return open(path, "ab", opener=_without_following)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise FewnodeError(f"{path}: a symbolic link, where a file is to be locked; remove it") from None
 
 
 def need_no_file(directory: Path) -> None:
@@ -110,22 +132,6 @@ def need_no_file(directory: Path) -> None:
     there = next((path for path in (directory, *directory.parents) if path.exists()), None)
     if there is not None and not there.is_dir():
         raise FewnodeError(f"{there}: a file, where a directory is to be written; choose another --out")
-
-
-def missing(directory: Path) -> list[Path]:
-    """The directories that have to be made for it to be there, the innermost first."""
-    return [path for path in (directory, *directory.parents) if not path.exists()]
-
-
-def remove_empty(directories: Sequence[Path]) -> None:
-    for directory in directories:
-        with suppress(OSError):
-            directory.rmdir()
-
-
-def write_text(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -138,7 +144,7 @@ def readable(path: Path) -> Iterator[BufferedReader]:
     It is looked at once it is open: before, it could be exchanged for a pipe, at which one waits for ever.
     """
     try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+        file = open(path, "rb", opener=_open)  # noqa: SIM115
     except (FileNotFoundError, NotADirectoryError, ValueError):  # a NUL in a name is a ValueError
         raise FewnodeError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -149,13 +155,9 @@ def readable(path: Path) -> Iterator[BufferedReader]:
         yield file
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open as `open` does, but fail at a pipe that nobody is at the other end of."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
-
-
-def _without_following(path: str, flags: int) -> int:
-    return _without_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))
+def _open(path: str, flags: int, more: str = "O_NONBLOCK") -> int:
+    """As `open` does, but never waiting at a pipe, nor, if so asked, following a link; where the system can do that."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, more, 0), 0o666)
 
 
 def read_text(path: Path, limit: int) -> str:
@@ -172,9 +174,8 @@ def read_text(path: Path, limit: int) -> str:
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers."""
-    for number, line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1):
-        if line.strip():
-            yield number, line
+    lines = enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1)
+    return ((number, line) for number, line in lines if line.strip())
 
 
 def one_line(error: BaseException) -> str:

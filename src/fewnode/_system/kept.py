@@ -42,8 +42,7 @@ def fingerprint(*parts: Any) -> str:
     """SHA-256 of arrays, sparse matrices and plain values."""
     digest = hashlib.sha256()
     for part in parts:
-        arrays = (part.indptr, part.indices, part.data) if sp.issparse(part) else (part,)
-        for array in arrays:
+        for array in (part.indptr, part.indices, part.data) if sp.issparse(part) else (part,):
             if not isinstance(array, np.ndarray):
                 digest.update(repr(array).encode())
                 continue
@@ -51,3 +50,10 @@ def fingerprint(*parts: Any) -> str:
             for rows in memory.chunks(array):
                 digest.update(np.ascontiguousarray(rows).data)
     return digest.hexdigest()
+
+
+def threads() -> int:
+    """How many threads linear algebra uses here; they change last bits, so what is kept by its bits depends on it."""
+    from threadpoolctl import threadpool_info  # which looks at every library that is loaded
+
+    return max((int(library["num_threads"]) for library in threadpool_info()), default=1)

@@ -25,6 +25,11 @@ from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
 
+try:
+    import resource
+except ModuleNotFoundError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_LIMIT = 1 << 29
 """Half a gigabyte: Python and NumPy alone take most of that."""
@@ -63,14 +68,15 @@ def keep_within(limit: int | None) -> None:
     global _limit
     _limit = limit
     if limit is not None:
-        _watch()
+        _watcher()
 
 
 @cache
-def _watch() -> None:
-    """Start the thread that looks at the limit, once in a process."""
+def _watcher() -> threading.Thread:
+    """The thread that looks at the limit, one in a process."""
 
     def look() -> None:
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: None)  # of glibc alone
         trimmed, pause = 0.0, PAUSE
         while True:
             time.sleep(pause)
@@ -78,10 +84,11 @@ def _watch() -> None:
             pause = PAUSE if freed is None or freed > LITTLE * (_limit or 0) else 10 * PAUSE
             if freed is not None and time.monotonic() > trimmed + TRIM_PAUSE:
                 trimmed = time.monotonic()
-                if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
-                    trim(0)  # the C library keeps what was freed for later, and it counts as ours until then
+                trim(0)  # the C library keeps what was freed for later, and it counts as ours until then
 
-    threading.Thread(target=look, daemon=True).start()
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    return thread
 
 
 def _release() -> int | None:
@@ -96,11 +103,19 @@ def _release() -> int | None:
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Bytes of this process in memory; 0 where it is not Linux and the kernel alone decides."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
     except OSError:
-        return 0  # not on Linux: the kernel alone decides then
+        return 0
+
+
+def peak_memory() -> int:
+    """Most bytes of this process that were ever in memory; 0 where nobody knows."""
+    if resource is None:
+        return 0
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes if os.uname().sysname == "Darwin" else kilobytes * 1024
 
 
 def map_file(path: Path) -> NDArray[np.uint8]:
@@ -145,5 +160,4 @@ def taken(matrix: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
 def chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """The array in pieces of whole rows, so that what is computed of each is small."""
     step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
-    for start in range(0, array.shape[0], step):
-        yield array[start : start + step]
+    return (array[start : start + step] for start in range(0, array.shape[0], step))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import islice
@@ -21,6 +20,8 @@ SEPARATORS = ",;\t|"
 """Those that are recognised."""
 LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 TOO_WIDE = f"over {MAX_COLUMNS:,} columns; a column can hold a vector of numbers"
+Rows = Iterator[tuple[int, list[str]]]
+"""The number of the line that each is on, and its cells."""
 
 
 def read_table(path: Path, columns: Sequence[str], exact: str = "") -> list[tuple[int, list[str]]]:
@@ -30,8 +31,10 @@ def read_table(path: Path, columns: Sequence[str], exact: str = "") -> list[tupl
     """
     header, table = _opened(path)
     if missing := [name for name in columns if name not in header]:
-        told = f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}"
-        raise FewnodeError(f"{told}, expected {','.join(columns)!r}")
+        raise FewnodeError(
+            f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}, "
+            f"expected {','.join(columns)!r}"
+        )
     places = {name: header.index(name) for name in columns}
     return [
         (line, [row[at] if name == exact else row[at].strip() for name, at in places.items()])
@@ -45,13 +48,13 @@ def other_columns(path: Path, columns: Sequence[str]) -> list[str]:
     return [name for name in _opened(path)[0] if name not in columns]
 
 
-def _opened(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The names of the columns, and the rows below with their line numbers."""
-    lines = StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
-    separator = recognise_separator(str(path), first_lines(lines))
+def _opened(path: Path) -> tuple[list[str], Rows]:
+    """The names of the columns, and the rows below."""
+    name, lines = str(path), StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
+    separator = recognise_separator(name, first_lines(lines))
     lines.seek(0)
-    table = rows(str(path), lines, separator)
-    return column_names(str(path), next(table, (1, []))[1]), table
+    table = rows(name, lines, separator)
+    return column_names(name, next(table, (1, []))[1]), table
 
 
 # --- how a table of text is written -------------------------------------------------------------------------------
@@ -72,27 +75,26 @@ def recognise_separator(name: str, lines: Sequence[str]) -> str:
 
     A text that holds another one is no reason to doubt, unless every line and the header hold it equally often.
     """
+    if lines and max(map(lines[0].count, SEPARATORS)) >= MAX_COLUMNS:
+        raise FewnodeError(f"{name}: line 1: {TOO_WIDE}")
     samples: dict[str, list[list[str]]] = {}
     for mark in SEPARATORS:
-        if lines and lines[0].count(mark) >= MAX_COLUMNS:
-            raise FewnodeError(f"{name}: line 1: {TOO_WIDE}")
         try:
-            samples[mark] = [row for row in csv.reader(lines, delimiter=mark) if row]
+            sample = [row for row in csv.reader(lines, delimiter=mark) if row]
         except csv.Error:
-            samples[mark] = []
-    wide = [mark for mark, sample in samples.items() if sample and len(sample[0]) > 1]
-    fitting = [mark for mark in wide if len(set(map(len, samples[mark]))) == 1]
+            continue
+        if sample and len(sample[0]) > 1:
+            samples[mark] = sample
+    fitting = [mark for mark, sample in samples.items() if len(set(map(len, sample))) == 1]
     whole = [mark for mark in fitting if not any('"' in cell for row in samples[mark] for cell in row)]
     fitting = whole or fitting  # what cuts through quoted cells is not the separator
     if len(fitting) > 1:
         ways = " and ".join(f"{len(samples[mark][0])} columns by {mark!r}" for mark in fitting)
         raise FewnodeError(f"{name}: it reads as {ways}; say which with --separator")
-    return (fitting or wide or [","])[0]
+    return (fitting or [*samples, ","])[0]
 
 
-def rows(
-    name: str, lines: Iterable[str], separator: str, *, multiline: bool = False, remedy: str = ""
-) -> Iterator[tuple[int, list[str]]]:
+def rows(name: str, lines: Iterable[str], separator: str, *, multiline: bool = False, remedy: str = "") -> Rows:
     """The cells of each row and the line it is on, blank lines included.
 
     A cell that goes on in the next line is refused unless `multiline`: two stray quotes would swallow all between. A
@@ -125,17 +127,17 @@ def column_names(name: str, header: Iterable[object]) -> list[str]:
     names = [str(column).strip() for column in header]
     if len(names) > MAX_COLUMNS:
         raise FewnodeError(f"{name}: {TOO_WIDE}")
-    if twice := next((column for column, count in Counter(names).items() if count > 1), None):
-        raise FewnodeError(f"{name}: column {twice!r} is there twice; rename one")
     if names.count("") > 1:
         raise FewnodeError(f"{name}: several columns without a name; name them")
+    if len(set(names)) < len(names):
+        twice = next(column for i, column in enumerate(names) if column in names[:i])
+        raise FewnodeError(f"{name}: column {twice!r} is there twice; rename one")
     return names
 
 
 # --- cells that a spreadsheet takes as they are -------------------------------------------------------------------
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_FORMULA, _NUMBER = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 """What a spreadsheet takes for a formula (also behind apostrophes, so that one can be taken off again), unless it is
 a number."""
 _SPECIAL = re.compile('[,"\r\n]')

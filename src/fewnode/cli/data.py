@@ -1,25 +1,31 @@
-"""`fewnode data`: list, info, prepare, download and export; those that make a dataset are in `make_dataset`."""
+"""`fewnode data`: list, info and download; those that make a dataset are in `make_dataset`."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from fewnode.cli import make_dataset
-from fewnode.cli.output import Json, Quiet, counting, emit, note, table
+from fewnode.cli.options import Command, options
+from fewnode.cli.output import Printing, table
 from fewnode.cli.table_options import ImportCommand
+from fewnode.options import Options, option
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Read tables and files into datasets; look at them."
 )
-Source = typer.Argument(..., metavar="D", help="A built-in name, a dataset directory or a file.")
 
 
-@app.command("list")
-def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
+class Source(Options):
+    """A dataset."""
+
+    source: str = option("A built-in name, a dataset directory or a file.", ..., metavar="D", door="argument")
+
+
+@app.command("list", cls=Command)
+@options(Printing)
+def list_(say: Printing) -> None:
     """The datasets that come with the package, and those that can be built or downloaded.
 
     \b
@@ -27,30 +33,24 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data list
       fewnode data info debian
     """
-    from fewnode.formats.public import PUBLIC
-    from fewnode.formats.sources import BUILT_IN
+    from fewnode.formats.sources import BUILT_IN, PUBLIC
     from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
-    if as_json:
-        found = [{"name": d.name, "nodes": d.graph.n, "classes": len(d.class_names)} for d in loaded]
-        emit({"datasets": found, "builders": list(BUILDERS), "public": list(PUBLIC)})
-        return
+    datasets = [{"name": d.name, "nodes": d.graph.n, "classes": len(d.class_names)} for d in loaded]
     rows = [
         (d.name, f"{d.graph.n:,}", f"{d.graph.n_edges:,}", f"{d.graph.n_features:,}", len(d.class_names))
         for d in loaded
     ]
-    typer.echo(table(["name", "nodes", "edges", "attributes", "classes"], rows))
-    note(f"fewnode data build makes {', '.join(BUILDERS)} from raw files", quiet)
-    note(f"--data also takes, by the loaders of PyG and OGB: {', '.join(PUBLIC)}", quiet)
+    shown = table(["name", "nodes", "edges", "attributes", "classes"], rows)
+    say.result({"datasets": datasets, "builders": list(BUILDERS), "public": list(PUBLIC)}, shown)
+    say.note(f"fewnode data build makes {', '.join(BUILDERS)} from raw files")
+    say.note(f"--data also takes, by the loaders of PyG and OGB: {', '.join(PUBLIC)}")
 
 
-@app.command()
-def info(
-    source: str = Source,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+@app.command(cls=Command)
+@options(Source, Printing)
+def info(of: Source, say: Printing) -> None:
     """What is in a dataset: what became of its tables, counts, degrees, homophily, and which tasks its classes allow.
 
     \b
@@ -63,28 +63,31 @@ def info(
     from fewnode.formats.sources import load
     from fewnode.tables.report import report, statistics
 
-    data = load(source)
-    if as_json:
-        emit({**statistics(data), "source": data.info})
+    data = load(of.source)
+    if say.as_json:
+        say.result({**statistics(data), "source": data.info}, "")
     else:
-        typer.echo(report(data))
+        say.result({}, report(data))
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)
 
 
-app.command()(make_dataset.build)
-app.command()(make_dataset.extend)
+app.command(cls=Command)(make_dataset.build)
+app.command(cls=Command)(make_dataset.extend)
 
 
-@app.command()
-def download(
-    name: str = typer.Argument(..., metavar="NAME", help="amazon-clothing, amazon-electronics or dblp."),
-    out: Path = typer.Option(..., "--out", help="Directory for the files; a partial download there is continued."),
-    base: str = typer.Option(None, "--from", help="The https address of a mirror; default: the authors' repository."),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+class Published(Options):
+    """Files that are fetched."""
+
+    name: str = option("amazon-clothing, amazon-electronics or dblp.", ..., metavar="NAME", door="argument")
+    out: Path = option("Directory for the files; a partial download there is continued.", ...)
+    base: str | None = option("The https address of a mirror; default: the authors' repository.", flag="--from")
+
+
+@app.command(cls=Command)
+@options(Published, Printing)
+def download(of: Published, say: Printing) -> None:
     """Fetch the files that the paper's authors publish, and check each against its known id.
 
     \b
@@ -95,36 +98,9 @@ def download(
     from fewnode.paper.download import DEFAULT_BASE
     from fewnode.paper.download import download as fetch
 
-    tell: Any = defaultdict(lambda: counting("bytes", quiet or as_json))  # one for each file
-    paths = fetch(name, out, base or DEFAULT_BASE, lambda file, done, total: tell[file](done, total))
-    if as_json:
-        emit({"name": name, "files": [str(path) for path in paths]})
-    else:
-        note("\n".join(str(path) for path in paths), quiet)
-        note(f"all as published; next: fewnode data import {out} --name {name} --out {name}", quiet)
-
-
-@app.command()
-def export(
-    source: str = Source,
-    out: Path = typer.Option(..., "--out", help="Directory for the tables; it must not hold them yet."),
-    format_: str = typer.Option("parquet", "--format", help="parquet or csv."),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Write a dataset as plain tables: nodes, edges, classes and attributes.
-
-    \b
-    Example:
-      fewnode data export debian --format parquet --out debian-tables
-
-    The way back, from tables to a dataset: `fewnode data import`.
-    """
-    from fewnode.formats.convert import export_tables
-    from fewnode.formats.sources import load
-
-    paths = export_tables(load(source), out, format_)
-    if as_json:
-        emit({"files": [str(path) for path in paths]})
-    else:
-        note("\n".join(str(path) for path in paths), quiet)
+    name, progress = of.name, say.progress()
+    paths = fetch(
+        name, of.out, of.base or DEFAULT_BASE, lambda file, done, total: progress(f"bytes of {file}", done, total)
+    )
+    say.result({"name": name, "files": [str(path) for path in paths]}, "")
+    say.note(*map(str, paths), f"all as published; next: fewnode data import {of.out} --name {name} --out {name}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from fewnode.cli.options import MORE, options_of
-from fewnode.cli.output import Json, Quiet, Threads, counting, emit, following, note, set_threads, starting, table
-from fewnode.cli.predict import Classes, open_run
+from fewnode.cli.options import options
+from fewnode.cli.output import Printing, Threads, refuse, table
+from fewnode.cli.source import open_run
 from fewnode.cli.train import METHODS, method_options
-from fewnode.errors import FewnodeError, closest, visible
-from fewnode.options import Asked
+from fewnode.errors import FewnodeError, closest
+from fewnode.options import Asked, Options, option
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
@@ -34,38 +32,28 @@ MEASURED = {
 }
 
 
-@options_of(Asked)
-def evaluate(
-    run: Path = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote."),
-    data: str = typer.Option(None, "--data", help="The network; with --run: another one with the same attributes."),
-    protocol: str = typer.Option(
-        None,
-        "--protocol",
-        help="all-classes: no base classes; --shot labels of every class, all other labelled nodes are asked about.",
-        autocompletion=starting(ALL_CLASSES),
-    ),
-    method: str = typer.Option(
-        None,
-        "--method",
-        help="With --protocol, default gpn-plus. FILE.py:CLASS is your own, which is run.",
-        autocompletion=starting(*METHODS),
-    ),
-    option: list[str] = typer.Option(
-        [], "--option", metavar="NAME=VALUE", help="Of the method, with --protocol.", rich_help_panel=MORE
-    ),
-    draws: int = typer.Option(None, "--draws", min=1, help="With --protocol: how often labels are drawn; default 30."),
-    repeats: int = typer.Option(None, "--repeats", min=1, help="Trainings with other seeds, same tasks; default 1."),
-    pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
-    save_pool: Path = typer.Option(
-        None, "--save-pool", help="Write the tasks to this file (JSON lines).", rich_help_panel=MORE
-    ),
-    classes: Path = Classes,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-    *,
-    given: Mapping[str, Any],
-) -> None:
+class Measured(Options):
+    """What is measured, and how often."""
+
+    run: Path | None = option("The directory that `fewnode train --out` wrote.")
+    data: str | None = option("The network; with --run: another one with the same attributes.")
+    protocol: Literal["all-classes"] | None = option(
+        "all-classes: no base classes; --shot labels of every class, all other labelled nodes are asked about.",
+        words=[ALL_CLASSES],
+    )
+    method: str | None = option(
+        "With --protocol, default gpn-plus. FILE.py:CLASS is your own, which is run.", words=METHODS
+    )
+    others: list[str] = option("Of the method, with --protocol.", [], flag="--option", metavar="NAME=VALUE", rare=True)
+    draws: int | None = option("With --protocol: how often labels are drawn; default 30.", ge=1)
+    repeats: int = option("Trainings with other seeds, same tasks.", 1, ge=1)
+    pool: Path | None = option("Read the tasks from this file instead of drawing them.")
+    save_pool: Path | None = option("Write the tasks to this file (JSON lines).", rare=True)
+    texts: Path | None = option("Table `class,description`; an empty description: the name speaks.", flag="--classes")
+
+
+@options(Measured, Asked, Threads, Printing)
+def evaluate(measured: Measured, asked: Asked, threads: Threads, say: Printing) -> None:
     """Score a model on few-shot tasks of its test classes, or a method on a few labels of all classes.
 
     Accuracy and F1 with 95 % intervals over tasks (and trainings, with --repeats), and the expected calibration error.
@@ -80,75 +68,78 @@ def evaluate(
       fewnode evaluate --data debian --protocol all-classes --method logistic
     To compare methods, networks and settings in one table: fewnode experiment
     """
-    if protocol not in (None, ALL_CLASSES):
-        raise FewnodeError(f"--protocol {protocol!r}: expected {ALL_CLASSES}")
-    every: dict[str, Any] = {"classes": "all", "options": method_options(option)} if protocol else {}
-    asked = Asked.of({**given, **every, **({"tasks": draws} if draws else {})}, door=Asked.flag)
-    for_run = {
-        "--run": run,
-        "--way": given.get("way"),
-        "--tasks": given.get("tasks"),
-        "--repeats": repeats,
-        "--pool": pool,
-        "--save-pool": save_pool,
-        "--classes": classes,
-    }
-    if protocol:
-        _refuse(for_run, f"with --protocol {ALL_CLASSES}")
-    else:
-        _refuse({"--option": option or None, "--draws": draws}, "with --run")
-    if run is not None and (asked.several or classes is not None):
-        several = {
-            **for_run,
-            "--run": None,
-            "--way": None,
-            "--tasks": None,
-            "--classes": classes if asked.several else None,
-        }
-        _refuse(several, "with --multi-label" if asked.several else "with --classes")
-    fields, beside = asked.unused(pool is not None)
-    _refuse({Asked.flag(field): True for field in fields}, beside)
-    set_threads(threads)
-    more: dict[str, Any] = {"options": asked.options}
-    if protocol:
-        if data is None:
+    pools = measured.given("repeats", "pool", "save_pool")
+    if measured.protocol:
+        of_run = [*measured.given("run"), *pools, *measured.given("texts"), *asked.given("way", "tasks")]
+        refuse(of_run, f"with --protocol {ALL_CLASSES}")
+        if measured.data is None:
             raise FewnodeError(f"--protocol {ALL_CLASSES} needs --data D")
-        result = _all_classes(data, method or "gpn-plus", asked, quiet)
+        threads.use()
+        result, about = _all_classes(measured.data, measured, asked, say)
     else:
-        if run is None:
+        refuse(measured.given("others", "draws"), "with --run")
+        if asked.several:
+            refuse([*pools, *measured.given("texts")], "with --multi-label")
+        elif measured.texts is not None:
+            refuse(pools, "with --classes")
+        if measured.run is None:
             raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
-        model, dataset = open_run(run, data, method, quiet)
-        if not asked.several and pool is None:
-            _name_several(dataset, quiet)
-        if classes is not None:
-            asked = _described(asked, model, dataset, classes, quiet)
-        elif asked.shot == 0:
-            raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
-        result = _run(model, dataset, asked, pool, save_pool, repeats or 1, quiet)
-        more = {"pool": str(pool)} if pool else {"pool_seed": asked.seed}
-        more |= {"run": str(run), "seed": model.seed}
-    if as_json:
-        emit({**result.to_json(), **more})
-    else:
-        _say(result, pool, repeats or 1)
+        threads.use()
+        model, dataset = open_run(measured.run, measured.data, measured.method, say)
+        result = _tasks(model, dataset, measured, asked, say)
+        about = {"pool": str(measured.pool)} if measured.pool else {"pool_seed": asked.seed}
+        about |= {"run": str(measured.run), "seed": model.seed}
+    say.result({**result.to_json(), **about}, _shown(result, measured))
 
 
-def _refuse(given: Mapping[str, Any], beside: str) -> None:
-    """Options that mean nothing here are named, not ignored."""
-    if unused := [name for name, value in given.items() if value is not None]:
-        raise FewnodeError(f"{', '.join(unused)}: not used {beside}; leave it out")
+def _all_classes(data: str, measured: Measured, asked: Asked, say: Printing) -> tuple[Result, dict[str, Any]]:
+    """A method on a graph and a handful of labels."""
+    from fewnode.evaluation import evaluate as score
+    from fewnode.formats.sources import load
+
+    dataset, of_method = load(data), method_options(measured.others)
+    if not asked.several:
+        _name_several(dataset, say)
+    how = {**asked.model_dump(exclude_unset=True), "classes": "all", "options": of_method, "tasks": measured.draws}
+    report = partial(say.progress(), "draws")
+    result = score(measured.method or "gpn-plus", dataset, report=report, **how)
+    if left_out := result.provenance["left_out"]:
+        say.note(f"left out, at most {result.provenance['shot']} labelled nodes: {', '.join(left_out)}")
+    return result, {"options": of_method}
 
 
-def _name_several(dataset: Dataset, quiet: bool) -> None:
+def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked, say: Printing) -> Result:
+    """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
+    from fewnode import evaluation, tasks
+
+    if not asked.several and measured.pool is None:
+        _name_several(dataset, say)
+    if measured.texts is not None:
+        asked = _described(asked, model, dataset, measured.texts, say)
+    elif asked.shot == 0:
+        raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
+    pool = tasks.read_pool(measured.pool, dataset) if measured.pool else None
+    if measured.save_pool:
+        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
+        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
+        tasks.save_pool(measured.save_pool, pool or drawn.take(asked.tasks or evaluation.TASKS), dataset)
+    how = asked.model_dump(exclude_unset=True)
+    results = [evaluation.evaluate(model, dataset, pool=pool, **how)]
+    for extra in range(1, measured.repeats):
+        again = model.fresh(model.seed + extra)
+        with say.following(again.method_, title=f"repeat {extra + 1}/{measured.repeats}") as on_step:
+            again.fit(dataset, on_step=on_step)
+        results.append(evaluation.evaluate(again, dataset, pool=pool, **how))
+    return evaluation.join(results)
+
+
+def _name_several(dataset: Dataset, say: Printing) -> None:
     """Nodes in several classes have no single right answer, so tasks of one class a node leave them out."""
-    if dataset.labels is None:
-        return
-    count = int(((dataset.labels.sum(axis=1) > 0) & (dataset.y < 0)).sum())
-    if count:
-        note(f"left out: {count:,} nodes that are in several classes; --multi-label asks about them, too", quiet)
+    if dataset.labels is not None and (count := int(((dataset.labels.sum(axis=1) > 0) & (dataset.y < 0)).sum())):
+        say.note(f"left out: {count:,} nodes that are in several classes; --multi-label asks about them, too")
 
 
-def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, quiet: bool) -> Asked:
+def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, say: Printing) -> Asked:
     """What is asked, with the sentences of a table; what of it cannot be used is named."""
     from fewnode.recognition.description import read_classes
     from fewnode.tables.report import name_some
@@ -159,59 +150,15 @@ def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, 
         raise FewnodeError(f"{classes}: {odd[0]!r} is no class of {dataset.name}{closest(odd[0], dataset.class_names)}")
     tested = {dataset.class_names[c]: c for c in dataset.split.test}
     if others := [name for name in texts if name not in tested]:
-        note(f"{classes}: not used, they are no test classes: {name_some(others, 300)}", quiet)
+        say.note(f"{classes}: not used, they are no test classes: {name_some(others, 300)}")
     rows = described_rows(dataset, dataset.split.test, texts)
     if silent := [name for name, c in tested.items() if c not in rows]:
         so = "left out" if (model.shot if asked.shot is None else asked.shot) == 0 else "by their labels alone"
-        note(f"{so}, no word about them is in the vocabulary of {dataset.name}: {name_some(silent, 300)}", quiet)
+        say.note(f"{so}, no word about them is in the vocabulary of {dataset.name}: {name_some(silent, 300)}")
     return asked.model_copy(update={"described": texts})
 
 
-def _run(
-    model: Estimator,
-    dataset: Dataset,
-    asked: Asked,
-    pool: Path | None,
-    save_pool: Path | None,
-    repeats: int,
-    quiet: bool,
-) -> Result:
-    """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
-    from fewnode import evaluation, tasks
-
-    chosen = tasks.read_pool(pool, dataset) if pool else None
-    if save_pool:
-        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
-        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
-        tasks.save_pool(save_pool, chosen or drawn.take(asked.tasks or evaluation.TASKS), dataset)
-    how = asked.model_dump(exclude_unset=True)
-    results = [evaluation.evaluate(model, dataset, pool=chosen, **how)]
-    for extra in range(1, repeats):
-        again = model.fresh(model.seed + extra)
-        with following(getattr(again.method_, "episodes", 0), quiet, title=f"repeat {extra + 1}/{repeats}") as on_step:
-            again.fit(dataset, on_step=on_step)
-        results.append(evaluation.evaluate(again, dataset, pool=chosen, **how))
-    return evaluation.join(results)
-
-
-def _all_classes(data: str, method: str, asked: Asked, quiet: bool) -> Result:
-    """A method on a graph and a handful of labels."""
-    from fewnode.evaluation import evaluate as score
-    from fewnode.formats.sources import load
-    from fewnode.tasks import large_classes
-
-    dataset, shot = load(data), 5 if asked.shot is None else asked.shot
-    if left_out := large_classes(dataset, shot, asked.several)[1]:
-        note(f"left out, at most {shot} labelled nodes: {', '.join(left_out)}", quiet)
-    if not asked.several:
-        _name_several(dataset, quiet)
-    return score(method, dataset, report=counting("draws", quiet), **asked.model_dump(exclude_unset=True))
-
-
-# --- what a person sees -------------------------------------------------------------------------------------------
-
-
-def _say(result: Result, pool: Path | None, repeats: int) -> None:
+def _shown(result: Result, measured: Measured) -> str:
     """What was asked, the scores, and the classes one by one if that was asked for."""
     of = result.provenance
     if of.get("protocol"):
@@ -220,23 +167,30 @@ def _say(result: Result, pool: Path | None, repeats: int) -> None:
     else:
         shape = f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
         count = next(iter(result.per_task.values())).shape[1]
-        what = f"{f'tasks of {pool}' if pool else shape}, {count} tasks, {repeats} training(s)"
+        drawn = f"tasks of {measured.pool}" if measured.pool else shape
+        what = f"{drawn}, {count} tasks, {measured.repeats} training(s)"
     parts = ["transductive" if of["transductive"] else "inductive"]
     parts += ["no base classes"] if of.get("protocol") else []
     parts += [f"{of['queries']} queries"] if of.get("queries") else []
     if of.get("multi_label"):
         parts += [f"several classes a node, precision@k at k = {of['precision_at']}"]
-    typer.echo(visible(f"{Path(of['method']).name} on {of['data']}: {what}"))
-    typer.echo(", ".join(parts))
-    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
-    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
-    if result.confusion is None:
-        return
+    scores = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
+    calibration = ("calibration error", f"{100 * result.ece:.1f}")
+    lines = [f"{Path(of['method']).name} on {of['data']}: {what}", ", ".join(parts)]
+    return "\n".join([*lines, table(["metric", "% ± 95 %"], [*scores, calibration]), *_per_class(result)])
+
+
+def _per_class(result: Result) -> list[str]:
+    """Scores of each class, and which was taken for which; nothing if that was not asked for."""
     classes = {name: row for name, row in result.per_class.items() if row["queries"]}
-    lines = [[name, *(f"{100 * row[part]:.1f}" for part in ("precision", "recall", "f1")), int(row["queries"])]
-             for name, row in classes.items()]  # fmt: skip
-    typer.echo("\n" + table(["class", "precision", "recall", "F1", "queries"], lines))
+    if result.confusion is None:
+        return []
+    rows = [
+        [name, *(f"{100 * row[part]:.1f}" for part in ("precision", "recall", "f1")), int(row["queries"])]
+        for name, row in classes.items()
+    ]
     places = [result.class_names.index(name) for name in classes]
     counts = result.confusion[places][:, places].tolist()
     numbered = [[f"{i} {name}", *row] for i, (name, row) in enumerate(zip(classes, counts, strict=True), 1)]
-    typer.echo("\n" + table(["is, taken for", *map(str, range(1, len(places) + 1))], numbered))
+    taken_for = table(["is, taken for", *map(str, range(1, len(places) + 1))], numbered)
+    return ["", table(["class", "precision", "recall", "F1", "queries"], rows), "", taken_for]

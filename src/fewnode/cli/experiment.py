@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from fewnode.cli.output import Json, Quiet, emit, note, show
-from fewnode.cli.scale import Address, Backend, BackendOption, name_unused
+from fewnode.cli.options import options
+from fewnode.cli.output import Printing, show
+from fewnode.cli.scale import Cluster
 from fewnode.errors import FewnodeError
+from fewnode.options import Options, option
 
 if TYPE_CHECKING:
     from fewnode.experiment.run import GridProgress
 
-
-class ReportFormat(StrEnum):
-    html = "html"
-    latex = "latex"
-    markdown = "markdown"
-    csv = "csv"
+COUNTS = ("total", "done", "failed", "impossible", "kept", "damaged")
 
 
-def experiment(
-    grids: list[Path] = typer.Argument(..., metavar="GRID.toml...", help="Grid files; several are one grid."),
-    out: Path = typer.Option(..., "--out", help="Directory of the results. What is finished there is not run again."),
-    workers: int = typer.Option(1, "--workers", min=1, help="Processes, of one thread each."),
-    backend: Backend = BackendOption,
-    address: str = Address,
-    data_dir: Path = typer.Option(
-        None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
-    ),
-    retry: bool = typer.Option(False, "--retry", help="Run failed cells again."),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+class Grids(Options):
+    """What is run, and where its results go."""
+
+    grids: list[Path] = option("Grid files; several are one grid.", ..., metavar="GRID.toml...", door="argument")
+    out: Path = option("Directory of the results. What is finished there is not run again.", ...)
+    data_dir: Path | None = option("Where the grid's datasets are, if not beside it.", env="FEWNODE_DATA")
+    retry: bool = option("Run failed cells again.", False)
+
+
+class Processes(Cluster):
+    """Who runs the cells."""
+
+    workers: int = option("Processes, of one thread each.", 1, ge=1)
+
+
+@options(Grids, Processes, Printing)
+def experiment(asked: Grids, cluster: Processes, say: Printing) -> None:
     """Run a grid of trainings: datasets x methods x (N, K, M) x seeds. It can be stopped and continued at any time.
 
     Each finished cell is a line of OUT/cells.jsonl with everything that produced it. OUT/table.csv has the same bytes
@@ -68,34 +65,44 @@ def experiment(
     from fewnode.experiment.grid import read_grids
     from fewnode.experiment.run import experiment as run
 
-    grid = read_grids(grids)
-    name_unused(backend, address, quiet)
+    grid = read_grids(asked.grids)
+    cluster.name_unused(say)
     start = time.monotonic()
-    say = partial(note, quiet=quiet)
-    told = (lambda progress: say(_said(progress)), address, say)
-    found = run(grid, out, workers, backend.value, data_dir, retry, *told)
-    counts = {name: getattr(found, name) for name in ("total", "done", "failed", "impossible", "kept", "damaged")}
-    if as_json:
-        emit({**counts, "out": str(out), "seconds": round(time.monotonic() - start, 1)})
-        return
-    typer.echo(
-        f"{found.total} cells: {found.done} done ({found.kept} of all were finished before), {found.failed} failed, "
-        f"{found.impossible} impossible"
+    progress = run(
+        grid,
+        asked.out,
+        cluster.workers,
+        cluster.backend,
+        asked.data_dir,
+        asked.retry,
+        report=lambda progress: say.note(_said(progress)),
+        address=cluster.address,
+        say=say.note,
     )
-    if found.failed:
-        note("failed cells and their reasons are in the report; --retry runs them again", quiet)
-    note(f"next: fewnode report {out} --out report.html", quiet)
+    counts = {name: getattr(progress, name) for name in COUNTS}
+    seconds = round(time.monotonic() - start, 1)
+    told = (
+        f"{progress.total} cells: {progress.done} done ({progress.kept} of all were finished before), "
+        f"{progress.failed} failed, {progress.impossible} impossible"
+    )
+    say.result({**counts, "out": str(asked.out), "seconds": seconds}, told)
+    if progress.failed:
+        say.note("failed cells and their reasons are in the report; --retry runs them again")
+    say.note(f"next: fewnode report {asked.out} --out report.html")
 
 
-def report(
-    results: Path = typer.Argument(..., metavar="DIR", help="What `fewnode experiment --out` wrote."),
-    out: Path = typer.Option(None, "--out", help="Where the report goes; default: report.html, or -, standard output."),
-    form: ReportFormat = typer.Option(
-        ReportFormat.html, "--format", help="A page with tables and figures, or the tables alone."
-    ),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+class Report(Options):
+    """What is reported, and how."""
+
+    results: Path = option("What `fewnode experiment --out` wrote.", ..., metavar="DIR", door="argument")
+    out: Path | None = option("Where the report goes; default: report.html, or -, standard output.")
+    form: Literal["html", "latex", "markdown", "csv"] = option(
+        "A page with tables and figures, or the tables alone: html, latex, markdown or csv.", "html", flag="--format"
+    )
+
+
+@options(Report, Printing)
+def report(asked: Report, say: Printing) -> None:
     """Tables and figures of a grid: one page that needs no other file, or its tables for LaTeX, Markdown or CSV.
 
     The best of each column is bold. † is equally good (surely less than two points apart), ? is what paired tests over
@@ -111,26 +118,24 @@ def report(
     from fewnode.experiment.report import render, write_report
     from fewnode.experiment.results import read_results
 
-    found = read_results(results)
+    found = read_results(asked.results)
     if found.damaged:
-        note(f"{found.damaged} damaged lines left out; fewnode experiment runs their cells again", quiet or as_json)
-    printed = out == Path("-")
-    if form is ReportFormat.html:
+        say.note(f"{found.damaged} damaged lines left out; fewnode experiment runs their cells again")
+    out, printed = asked.out, asked.out == Path("-")
+    if asked.form == "html":
         if printed:
             raise FewnodeError("a page is not printed: give --out FILE, or another --format")
         out = out or Path("report.html")
         write_report(found, out)
     elif out is not None and not printed:
-        write_text(out, render(found, form.value))
-    elif as_json:
+        write_text(out, render(found, asked.form))
+    elif say.as_json:
         raise FewnodeError("--json needs --out FILE: the report itself would go to standard output")
     else:
-        show(render(found, form.value))
+        show(render(found, asked.form))
         return
-    if as_json:
-        emit({"out": str(out), "cells": len(found.records), "bytes": out.stat().st_size})
-    else:
-        note(f"report: {out}", quiet)
+    say.result({"out": str(out), "cells": len(found.records), "bytes": out.stat().st_size}, "")
+    say.note(f"report: {out}")
 
 
 def _said(progress: GridProgress) -> str:

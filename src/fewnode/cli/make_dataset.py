@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from pydantic import create_model
 
 from fewnode.cli import table_options
-from fewnode.cli.options import options_of
-from fewnode.cli.output import Json, Quiet, counting, emit, note
+from fewnode.cli.options import options, with_flags
+from fewnode.cli.output import Printing
 from fewnode.cli.scale import keep_memory
 from fewnode.errors import FewnodeError, closest
+from fewnode.options import Options, option
 from fewnode.tables.spec import ImportSpec
 
 if TYPE_CHECKING:
@@ -29,24 +32,22 @@ NEW_ROWS = (
 )
 
 
-@options_of(ImportSpec)
-def import_(
-    file: Path | None = typer.Argument(
-        None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
-    ),
-    out: Path = table_options.Out,
-    nodes: list[str] = typer.Option(
+class Tables(table_options.Target):
+    """What is read."""
+
+    file: Path | None = option(
+        "An .npz, .graphml or .gml file, or a folder of published files.", metavar="SRC", door="argument"
+    )
+    nodes: list[str] = option(
+        "Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. NAME: their kind. Repeatable.",
         [],
-        "--nodes",
         metavar="[NAME:]FILE",
-        help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. NAME: their kind. Repeatable.",
-    ),
-    edges: list[str] = table_options.Edges,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-    *,
-    given: Mapping[str, Any],
-) -> None:
+    )
+    edges: list[str] = table_options.EDGES
+
+
+@options(Tables, ImportSpec, Printing)
+def import_(of: Tables, spec: ImportSpec, say: Printing) -> None:
     """Read a network from a file, or from tables of nodes and of edges, and write it as a dataset directory.
 
     What became of every column is printed before anything is written.
@@ -68,19 +69,21 @@ def import_(
     The classes are dealt into training, validation and test classes, 50/20/30 by --seed; those that --test-classes
     lists are for test, and the rest is dealt. Classes to be found later need not be in the tables at all.
     """
+    file, out, nodes, edges = of.file, of.out, of.nodes, of.edges
+    given = {name: getattr(spec, name) for name in spec.model_fields_set}
     _check_free(out)
     files = " and ".join(nodes) if file is None else file
-    progress = counting("texts encoded", quiet or as_json)
+    progress = partial(say.progress(), "texts encoded")
     if file is not None:
         if nodes or edges:
             raise FewnodeError(f"{file} is one file; --nodes, --edges and what is said about them are for tables")
-        data = _import_file(file, out, given, progress)
+        data = _import_file(file, out, spec, given, progress)
     else:
         from fewnode.tables.read import read_tables
 
         if not (nodes and edges):
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
-        spec = ImportSpec.of({"name": out.name, **given}, door=ImportSpec.flag)
+        spec = spec if spec.name else spec.model_copy(update={"name": out.name})
         keep_memory(spec.memory)
         tables = [table_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
         missing = [path for path in (out, *out.parents) if not path.exists()] if spec.memory else []
@@ -99,10 +102,10 @@ def import_(
         raise FewnodeError(f"{files}: {name_it if others else 'no column holds the class: say --no-label'}")
     if given.get("no_label") and data.graph.home != out.resolve() and (data.y >= 0).any():
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave that option out")
-    _keep(data, out, quiet, as_json)
+    _keep(data, out, say)
 
 
-def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: Any) -> Dataset:
+def _import_file(source: Path, out: Path, spec: ImportSpec, given: Mapping[str, Any], progress: Any) -> Dataset:
     """A file's own class split stays unless another is asked for. With a limit of memory it is imported in pieces."""
     from fewnode.formats.sources import import_dataset
     from fewnode.tables.splits import choose_split
@@ -113,7 +116,6 @@ def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: An
         used = {*ImportSpec.model_fields} - {*WRITTEN, "source", "target", "memory"}
     if unused := [ImportSpec.flag(field) for field in given if field not in used]:
         raise FewnodeError(f"{', '.join(unused)}: not used for {source}, which is one file; leave it out")
-    spec = ImportSpec.of(given, door=ImportSpec.flag)
     if is_graph:
         from fewnode.formats.graphs import read_graph
 
@@ -136,15 +138,17 @@ def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: An
     return replace(data, split=choose_split(data.y, data.class_names, split, spec.seed, spec.min_nodes))
 
 
-def build(
-    name: str = typer.Argument(
-        ..., metavar="NAME", help="debian, amazon-clothing, amazon-electronics, dblp or reddit."
-    ),
-    raw: Path = typer.Option(..., "--raw", help="Directory with the raw files."),
-    out: Path = table_options.Out,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+class Raw(table_options.Target):
+    """Raw files."""
+
+    name: str = option(
+        "debian, amazon-clothing, amazon-electronics, dblp or reddit.", ..., metavar="NAME", door="argument"
+    )
+    raw: Path = option("Directory with the raw files.", ...)
+
+
+@options(Raw, Printing)
+def build(of: Raw, say: Printing) -> None:
     """Build a network from the raw files of its source.
 
     \b
@@ -164,10 +168,11 @@ def build(
     """
     from fewnode.paper import BUILDERS
 
-    if name not in BUILDERS:
-        raise FewnodeError(f"unknown network {name!r}{closest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")
-    _check_free(out)
-    _keep(BUILDERS[name](raw), out, quiet, as_json)
+    if of.name not in BUILDERS:
+        known = f"known are {', '.join(BUILDERS)}"
+        raise FewnodeError(f"unknown network {of.name!r}{closest(of.name, BUILDERS)}", remedy=known)
+    _check_free(of.out)
+    _keep(BUILDERS[of.name](of.raw), of.out, say)
 
 
 _AS_IN_D = {
@@ -179,23 +184,32 @@ _AS_IN_D = {
 }
 
 
-@options_of(ImportSpec, NEW_ROWS, _AS_IN_D)
-def extend(
-    dataset: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
-    nodes: list[str] = typer.Option(
+def _as_in_d(name: str) -> tuple[Any, Any]:
+    """A field of the import, whose words are those of `_AS_IN_D` if it has some."""
+    field = copy(ImportSpec.model_fields[name])
+    field.description = _AS_IN_D.get(name, field.description)
+    return field.annotation, field
+
+
+_FIELDS: Any = {name: _as_in_d(name) for name in NEW_ROWS}
+NewRows = create_model("NewRows", __base__=Options, **_FIELDS)
+
+
+class NewNodes(table_options.Target):
+    """What is added to what."""
+
+    dataset: str = option("A dataset that was imported from tables.", ..., metavar="D", door="argument")
+    nodes: list[str] = option(
+        "Table of new nodes with the columns of the first one. NAME: their kind. Repeatable.",
         ...,
-        "--nodes",
         metavar="[NAME:]FILE",
-        help="Table of new nodes with the columns of the first one. NAME: their kind. Repeatable.",
-    ),
-    out: Path = table_options.Out,
-    edges: list[str] = table_options.Edges,
-    alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-    *,
-    given: Mapping[str, Any],
-) -> None:
+    )
+    edges: list[str] = table_options.EDGES
+    alone: bool = option("A network of the new nodes only, encoded as D is.", False)
+
+
+@options(NewNodes, NewRows, Printing)
+def extend(of: NewNodes, rows: Options, say: Printing) -> None:
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
     \b
@@ -211,17 +225,18 @@ def extend(
     from fewnode.formats.sources import load
     from fewnode.tables.extend import extend as extend_tables
 
-    _check_free(out)
+    _check_free(of.out)
+    given = {name: getattr(rows, name) for name in rows.model_fields_set}
     ImportSpec.of(given, door=ImportSpec.flag)
     data = extend_tables(
-        load(dataset),
-        table_options.named_files("--nodes", nodes),
-        table_options.named_files("--edges", edges) if edges else None,
-        alone=alone,
-        progress=counting("texts encoded", quiet or as_json),
+        load(of.dataset),
+        table_options.named_files("--nodes", of.nodes),
+        table_options.named_files("--edges", of.edges) if of.edges else None,
+        alone=of.alone,
+        progress=partial(say.progress(), "texts encoded"),
         **given,
     )
-    _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
+    _keep(data, of.out, say, then="predict --run run --data {} --support support.csv --all")
 
 
 def _check_free(out: Path) -> None:
@@ -233,18 +248,18 @@ def _check_free(out: Path) -> None:
         raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
 
 
-def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
+def _keep(data: Dataset, out: Path, say: Printing, then: str | None = None) -> None:
     from fewnode.formats.directory import save_dataset
     from fewnode.tables.report import report, statistics, warnings_of
 
-    if not as_json:
-        note(report(data, latest=True), quiet)
-    if quiet and not as_json and (warnings := warnings_of(data.info, latest=True)):
-        note(warnings, quiet=False)  # what may be wrong is said to everyone
+    if say.quiet and not say.as_json and (warnings := warnings_of(data.info, latest=True)):
+        Printing().note(with_flags(warnings, ImportSpec))  # what may be wrong is said to everyone
+    elif not say.as_json:
+        say.note(with_flags(report(data, latest=True), ImportSpec))
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
-    if as_json:
-        emit({**statistics(data), "source": data.info, "out": str(out)})
-    else:
-        usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
-        note(f"written to {out}; next: fewnode {(then or usual).format(out)}", quiet)
+    if say.as_json:
+        say.result({**statistics(data), "source": data.info, "out": str(out)}, "")
+        return
+    usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
+    say.note(f"written to {out}; next: fewnode {(then or usual).format(out)}")

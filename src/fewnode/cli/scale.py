@@ -4,45 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from fewnode.cli.options import MORE
-from fewnode.cli.output import note
+from fewnode.cli.output import Quiet
+from fewnode.options import Options, option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fewnode.embedding import workers as pools
+    from fewnode.embedding.workers import Workers
 
 
-class Backend(StrEnum):
-    local = "local"
-    ray = "ray"
+class Cluster(Options):
+    """Who does the work: processes here, or those of a cluster."""
+
+    backend: Literal["local", "ray"] = option("Where the work is done: local, or ray (a cluster).", "local", rare=True)
+    address: str | None = option(
+        "Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.", rare=True
+    )
+    workers: int = option("Processes that work at the same time.", 1, rare=True, ge=1)
+
+    @property
+    def several(self) -> bool:
+        """Whether more than this process works."""
+        return self.backend == "ray" or self.workers > 1
+
+    def name_unused(self, say: Quiet) -> None:
+        if self.backend == "local" and self.address is not None:
+            say.note("--address not used: for --backend ray")
 
 
-Memory = typer.Option(
-    None,
-    "--memory",
-    help="Stay within so much, such as 6G: everything is read from disk in blocks.",
-    rich_help_panel=MORE,
-)
-BackendOption = typer.Option(
-    Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).", rich_help_panel=MORE
-)
-Address = typer.Option(
-    None,
-    "--address",
-    help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.",
-    rich_help_panel=MORE,
-)
-Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.", rich_help_panel=MORE)
-Resume = typer.Option(
-    False, "--resume", help="Go on with the blocks that an unfinished run has left.", rich_help_panel=MORE
-)
+class Blocks(Cluster):
+    """How much memory there is, and who makes blocks if they have to fit into it."""
+
+    memory: str | None = option("Stay within so much, such as 6G: everything is read from disk in blocks.", rare=True)
+
+    def limit(self) -> int | None:
+        """The limit in bytes, kept from now on."""
+        return keep_memory(self.memory)
+
+    @contextmanager
+    def open(self, folder: Path, say: Quiet) -> Iterator[Workers]:
+        """Workers: processes here, or of a cluster, if each of its nodes sees the folder."""
+        from fewnode.embedding.workers import Workers, connected
+
+        limit = self.limit()
+
+        if self.backend == "local":
+            yield Workers(self.workers, limit, say.progress())
+        else:
+            with connected(self.address, folder, say.note) as ray:
+                yield Workers(self.workers, limit, say.progress(), ray)
 
 
 def keep_memory(memory: str | None) -> int | None:
@@ -52,31 +63,3 @@ def keep_memory(memory: str | None) -> int | None:
     limit = parse_size(memory) if memory else None
     keep_within(limit)
     return limit
-
-
-@contextmanager
-def working(
-    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
-) -> Iterator[pools.Workers]:
-    """Who makes blocks: processes here, or of a cluster, if each of its nodes sees the folder."""
-    from fewnode.embedding.workers import Workers, connected
-
-    said: set[tuple[str, int]] = set()
-
-    def report(what: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if (what, tenth) not in said:
-            said.add((what, tenth))
-            note(f"{what}: {done}/{total} blocks", quiet)
-
-    if backend is Backend.local:
-        yield Workers(workers, limit, report)
-    else:
-        with connected(address, folder, partial(note, quiet=quiet)) as ray:
-            yield Workers(workers, limit, report, ray)
-
-
-def name_unused(backend: Backend, address: str | None, quiet: bool) -> None:
-    """Say that the address of a cluster is not used without one."""
-    if backend is Backend.local and address is not None:
-        note("--address not used: for --backend ray", quiet)

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.output import Quiet, Threads, note, set_threads
-from fewnode.cli.predict import OtherData, OwnMethod, Run, open_model
+from fewnode.cli.options import options
+from fewnode.cli.output import Quiet, Threads
+from fewnode.cli.source import Source
 from fewnode.errors import FewnodeError
+from fewnode.options import Options, option
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
     from fewnode.model.estimator import Estimator
 
 
-def serve(
-    run: Path = Run,
-    port: int = typer.Option(8000, "--port", min=0, max=65535, help="0: any that is free."),
-    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
-    token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
-    state: Path = typer.Option(
-        None, "--state", help="Where changes are kept; default: in the run, or beside the dataset."
-    ),
-    transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-) -> None:
+class Address(Options):
+    """Where it is served, and to whom."""
+
+    port: int = option("0: any that is free.", 8000, ge=0, le=65535)
+    host: str = option("Address to listen on; default: this machine only.", "127.0.0.1")
+    token: str | None = option("What askers must know; default: random.", env="FEWNODE_TOKEN")
+    state: Path | None = option("Where changes are kept; default: in the run, or beside the dataset.")
+    transductive: bool = option("Unless a request says otherwise.", False)
+
+
+@options(Source, Address, Threads, Quiet)
+def serve(source: Source, at: Address, threads: Threads, say: Quiet) -> None:
     """Serve a model over HTTP, with a page to name new classes on: by pointing at a few nodes, by a sentence, or both.
 
     The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
@@ -43,56 +42,47 @@ def serve(
     Example:
       fewnode serve --data debian
       fewnode serve --run run --port 8000
-      fewnode serve --run demo/run
 
     Without a service: `fewnode predict` and `fewnode suggest`.
     """
     try:
-        from fewnode.service.access import rules
-        from fewnode.service.http import Service
-        from fewnode.service.server import bind
-        from fewnode.service.server import run as run_server
+        from fewnode.service import access, http, server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
+    from fewnode.formats.sources import load
+    from fewnode.model.recognise import is_kept, untrained
     from fewnode.service.desk import Desk
     from fewnode.service.log import Log, usual_place
     from fewnode.service.moment import MODES
 
-    if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
+    if at.token is not None and (len(at.token) < 16 or not at.token.isascii() or not at.token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
-    set_threads(threads)
-    with bind(host, port) as listener:
-        port = listener.getsockname()[1]
-        opened = _opened(run, data, method, quiet)
-        place = state or usual_place(run, data, opened[0].name)
+    threads.use()
+
+    def opened() -> tuple[Estimator | None, Dataset]:
+        """The dataset and, where somebody trained it, its model."""
+        if source.run is None and source.method is None and source.data is not None:
+            return None, load(source.data)
+        return source.open(say)
+
+    with server.bind(at.host, at.port) as listener:
+        port, first = listener.getsockname()[1], [opened()]
+        data = first[0][1]
+        place = at.state or usual_place(source.run, source.data, data.name)
         with closing(Log(place)) as log:
-            service = Service(rules(token or secrets.token_hex(24), host, port))
-            shown = f"[{host}]" if ":" in host else host
-            typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
-            note(f"{opened[0].name}: {opened[0].graph}; loading. Classes and answers are kept in {place}", quiet)
-            first = [opened]
+            service = http.Service(access.rules(at.token or secrets.token_hex(24), at.host, port))
+            host = f"[{at.host}]" if ":" in at.host else at.host
+            typer.echo(f"http://{host}:{port}/?token={service.rules.token}")
+            say.note(f"{data.name}: {data.graph}; loading. Classes and answers are kept in {place}")
 
-            def load() -> tuple[Estimator, Dataset, bool]:
-                dataset, model = first.pop() if first else _opened(run, data, method, quiet)
-                service.health.stage = f"embedding {dataset.graph.n:,} nodes"
-                return model(), dataset, run is not None
+            def made() -> tuple[Estimator, Dataset, bool]:
+                """A model that nobody trained reads the whole network first; the service answers meanwhile."""
+                model, data = first.pop() if first else opened()
+                service.health.stage = f"embedding {data.graph.n:,} nodes"
+                if model is None and not is_kept(data):
+                    say.note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept")
+                return model or untrained(data), data, source.run is not None
 
-            run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
-
-
-def _opened(
-    run: Path | None, data: str | None, method: str | None, quiet: bool
-) -> tuple[Dataset, Callable[[], Estimator]]:
-    """The dataset, and what makes the model: without a run that can take long, so the service answers meanwhile."""
-    if run is not None or data is None or method is not None:
-        model, dataset = open_model(run, data, method, quiet)
-        return dataset, lambda: model
-    from fewnode.formats.sources import load
-    from fewnode.model.recognise import is_kept, untrained
-
-    dataset = load(data)
-    if not is_kept(dataset):
-        note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept for the next one", quiet)
-    return dataset, lambda: untrained(dataset)
+            server.run(service, listener, lambda: Desk(made, log, MODES[at.transductive]), say.note)

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-import typer
-
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show, spare_inputs
-from fewnode.cli.predict import Classes, OtherData, OwnMethod, Run, Support, open_model, tell
-from fewnode.cli.table_options import OutTable
+from fewnode.cli.options import options
+from fewnode.cli.output import OUT_TABLE, OutTable, Printing, Threads, spare
+from fewnode.cli.source import Source, Tables
 from fewnode.errors import FewnodeError
-
-if TYPE_CHECKING:
-    from fewnode.dataset import Dataset
-    from fewnode.model.estimator import Estimator
+from fewnode.options import Options, option
 
 
-def suggest(
-    run: Path = Run,
-    support: Path = Support,
-    classes: Path = Classes,
-    count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
-    query: Path = typer.Option(
-        None, "--query", help="Table `node`: choose among these; default: all of no known class."
-    ),
-    rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
-    to_find: bool = typer.Option(
-        False, "--find", help="Ask so that all members are found; default: about nodes that teach most."
-    ),
-    recall: float = typer.Option(None, "--recall", help="With --find: say when this share of members is found."),
-    wrong: bool = typer.Option(False, "--wrong", help="Labelled nodes that the rest of their class disagrees with."),
-    out: Path = OutTable,
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
+class Asked(Options):
+    """Which nodes are chosen, and among which."""
+
+    count: int = option("How many nodes to suggest.", 10, ge=1)
+    query: Path | None = option("Table `node`: choose among these; default: all of no known class.")
+    rejected: Path | None = option("Table `node`: looked at, and in none of the classes.")
+    to_find: bool = option(
+        "Ask so that all members are found; default: about nodes that teach most.", False, flag="--find"
+    )
+    recall: float | None = option("With --find: say when this share of members is found.")
+    wrong: bool = option("Labelled nodes that the rest of their class disagrees with.", False)
+    out: OutTable = OUT_TABLE
+
+
+@options(Source, Tables, Asked, Threads, Printing)
+def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say: Printing) -> None:
     """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
 
     With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
@@ -75,76 +65,62 @@ def suggest(
     """
     import numpy as np
 
-    from fewnode._system.files import write_text
-    from fewnode._system.sheets import csv_text
-    from fewnode.recognition.classes import Given, read_answers, read_query, read_rejected, unused_columns
+    from fewnode.recognition.classes import read_query, read_support, unused_columns
     from fewnode.review.finding import replayed
+    from fewnode.review.wrong import wrong_labels
 
-    inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
-    spare_inputs([out], inputs)
-    set_threads(threads)
-    if recall is not None and not to_find:
+    given_tables = {"--support": tables.support, "--classes": tables.classes}
+    spare([asked.out], {**given_tables, "--query": asked.query, "--rejected": asked.rejected})
+    threads.use()
+    if asked.recall is not None and not asked.to_find:
         raise FewnodeError("--recall says when enough members are found: give --find")
-    if wrong and (to_find or support or classes or rejected):
+    if asked.wrong and (asked.to_find or tables.model_fields_set or asked.rejected):
         raise FewnodeError("--wrong judges the labels of the dataset: leave out --find, --support and other tables")
-    model, dataset = open_model(run, data, method, quiet)
-    if wrong:
-        _suspect(model, dataset, count, None if query is None else read_query(query, dataset), (out, quiet, as_json))
+    model, dataset = source.open(say)
+    among = None if asked.query is None else read_query(asked.query, dataset)
+    if asked.wrong:
+        labels = [each._asdict() for each in wrong_labels(model.embedding(dataset), dataset, asked.count, among)]
+        _tell(labels, {"wrong": labels, "method": model.method}, "labels that may be wrong", asked.out, say)
         return
-    given = Given.read(dataset, support, classes)
-    among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_rejected(rejected, dataset, given.support.tolist())
-    tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
+    given = tables.read(dataset)
+    none = [] if asked.rejected is None else read_query(asked.rejected, dataset)
+    say.note(*given.remarks, *(unused_columns(path) for path in (asked.query, asked.rejected) if path))
     if none:
         no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
         given = given.without(no, dataset)
     question = model.question(dataset, given)
-    if to_find and support is not None:
-        question = replayed(question, read_answers(support, dataset))
-    found = question.next(count, "find" if to_find else "learn", among)
-    enough = {name: question.stop(name, recall) for name in question.classes} if recall is not None else {}
-    for name, each in enough.items():
-        note(f"{name}: {'stop, ' if each.now else ''}{each.reason}", quiet or as_json)
-    rows = [
+    if asked.to_find and tables.support is not None:
+        said = read_support(tables.support, dataset, several=True)
+        question = replayed(question, [(each.label, each.node, each.yes) for each in said if each.answered])
+    suggestions = question.next(asked.count, "find" if asked.to_find else "learn", among)
+    stops = {} if asked.recall is None else {name: question.stop(name, asked.recall) for name in question.classes}
+    say.note(*(f"{name}: {'stop, ' if stop.now else ''}{stop.reason}" for name, stop in stops.items()))
+    rows: list[dict[str, Any]] = [
         {
             "node": each.node,
             "likely": each.label,
             "probability": each.probability,
             "member": each.member,
             "covers": round(each.covers, 6),
-            **({"purpose": each.purpose} if to_find else {}),
+            **({"purpose": each.purpose} if asked.to_find else {}),
         }
-        for each in found
+        for each in suggestions
     ]
-    if as_json:
-        told = {"stop": {name: each._asdict() for name, each in enough.items()}} if enough else {}
-        emit({"suggestions": rows, **told, "method": model.method, "run": None if run is None else str(run)})
-    text = csv_text([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
-    if out:
-        write_text(out, text)
-        note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
-    elif not as_json:
-        show(text)
+    told = {"stop": {name: stop._asdict() for name, stop in stops.items()}} if stops else {}
+    run = None if source.run is None else str(source.run)
+    value = {"suggestions": rows, **told, "method": model.method, "run": run}
+    _tell(rows, value, "nodes to label next", asked.out, say)
 
 
-def _suspect(
-    model: Estimator, data: Dataset, count: int, among: Sequence[int] | None, how: tuple[Path | None, bool, bool]
+def _tell(
+    rows: Sequence[Mapping[str, object]], value: Mapping[str, Any], what: str, out: Path | None, say: Printing
 ) -> None:
-    """Labels of the dataset that may be wrong."""
-    from fewnode._system.files import write_text
     from fewnode._system.sheets import csv_text
-    from fewnode.review.wrong import wrong_labels
 
-    out, quiet, as_json = how
-    found = [each._asdict() for each in wrong_labels(model.embedding(data), data, count, among)]
-    text = csv_text([list(found[0]), *([_cell(value) for value in row.values()] for row in found)])
-    if as_json:
-        emit({"wrong": found, "method": model.method})
+    cells = [[_cell(cell) for cell in row.values()] for row in rows]
+    say.table(out, lambda: csv_text([*map(list, rows[:1]), *cells]), lambda: value)
     if out:
-        write_text(out, text)
-        note(f"{len(found)} labels that may be wrong: {out}", quiet or as_json)
-    elif not as_json:
-        show(text)
+        say.note(f"{len(rows)} {what}: {out}")
 
 
 def _cell(value: object) -> str:

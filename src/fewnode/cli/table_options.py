@@ -6,26 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from fewnode.cli.options import Command
 from fewnode.errors import FewnodeError
+from fewnode.options import Options, option
 
 
-def _unless_standard(out: Path | None) -> Path | None:
-    """`-` is standard output, as elsewhere, and not a file of that name."""
-    return None if out == Path("-") else out
+class Target(Options):
+    """Where a dataset goes."""
+
+    out: Path = option("Directory for the dataset; it must not hold one yet.", ...)
 
 
-OutTable = typer.Option(
-    None, "--out", help="Where the table goes; default: -, standard output.", callback=_unless_standard
-)
-Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
-Edges = typer.Option(
+EDGES = option(
+    "Table of edges, or FILE:SOURCE,TARGET with its columns of node ids. NAME: their kind. Repeatable.",
     [],
-    "--edges",
     metavar="[NAME:]FILE",
-    help="Table of edges, or FILE:SOURCE,TARGET with its columns of node ids. NAME: their kind. Repeatable.",
 )
 
 
@@ -44,7 +39,7 @@ class ImportCommand(Command):
         return super().parse_args(ctx, given)
 
 
-def named_files(option: str, files: Sequence[str]) -> list[Any]:
+def named_files(flag: str, files: Sequence[str]) -> list[Any]:
     """The files, those of a named kind under its name. A name ends at a colon behind which there is a file.
 
     Behind a file of edges and a colon two columns may stand, the ends of its edges.
@@ -56,7 +51,7 @@ def named_files(option: str, files: Sequence[str]) -> list[Any]:
         if table is None and colon and name.strip() and (named := _table(rest)) is not None:
             table = {name.strip(): named}
         elif table is None and colon:
-            raise FewnodeError(f"{option} {given}: no such file, expected FILE or NAME:FILE, and {rest!r} is no file")
+            raise FewnodeError(f"{flag} {given}: no such file, expected FILE or NAME:FILE, and {rest!r} is no file")
         found.append(Path(given) if table is None else table)
     return found
 

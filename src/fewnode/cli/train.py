@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fewnode.cli.options import MORE, options_of
-from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, starting
-from fewnode.cli.scale import (
-    Address,
-    Backend,
-    BackendOption,
-    Memory,
-    Workers,
-    keep_memory,
-    name_unused,
-    working,
-)
+from fewnode.cli.options import options
+from fewnode.cli.output import Printing, Threads, emit
+from fewnode.cli.scale import Blocks
 from fewnode.errors import FewnodeError
-from fewnode.options import MethodOptions
+from fewnode.options import Options, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from fewnode.dataset import Dataset
     from fewnode.model.estimator import Estimator
+    from fewnode.train import OnStep
 
 MAX_TUNED_BYTES = 1 << 24
 VIEWS = "views"
@@ -42,44 +29,32 @@ METHODS = (
 )
 
 
-@options_of(MethodOptions)
-def train(
-    data: str = typer.Option(
-        ..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads."
-    ),
-    out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
-    method: str = typer.Option(
-        "gpn-plus",
-        "--method",
-        help="One of the list above, default gpn-plus, or FILE.py:CLASS.",
-        autocompletion=starting(*METHODS),
-    ),
-    way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
-    shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
-    query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
-    resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
-    features: str = typer.Option(
-        None,
-        "--features",
-        help="For networks without attributes: degree, svd or walks.",
-        autocompletion=starting("degree", "svd", "walks"),
-        rich_help_panel=MORE,
-    ),
-    tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
-    option: list[str] = typer.Option(
-        [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable.", rich_help_panel=MORE
-    ),
-    memory: str = Memory,
-    backend: Backend = BackendOption,
-    address: str = Address,
-    workers: int = Workers,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-    *,
-    given: Mapping[str, Any],
-) -> None:
+class Training(Options):
+    """What is trained, on what, and where it goes."""
+
+    data: str = option("A built-in name, a dataset directory, or a file that `data import` reads.", ...)
+    out: Path = option("Directory for the model; it must not hold a run yet.", ...)
+    method: str = option("One of the list above, or FILE.py:CLASS.", "gpn-plus", words=METHODS)
+    way: int | None = option("N: classes in a training task; default 5, or all if there are fewer.")
+    shot: int = option("K: support nodes a class; as many as you will have, if you know.", 5)
+    query: int | None = option("M: query nodes a class; default: as many as --shot.")
+    seed: int = option("Of weights, tasks and dropout.", 0, ge=0)
+    resume: bool = option("Continue the run in --out, or start it if there is none.", False)
+    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
+    tuned: Path | None = option("Options that `fewnode tune --out` found.")
+    others: list[str] = option(
+        "Any option of the method, as eps=1, dropout=0.5, hidden=[32,16] or device=cuda. Repeatable.",
+        [],
+        flag="--option",
+        metavar="NAME=VALUE",
+    )
+    features: str | None = option(
+        "For networks without attributes: degree, svd or walks.", rare=True, words=["degree", "svd", "walks"]
+    )
+
+
+@options(Training, Blocks, Threads, Printing)
+def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -> None:
     """Meta-train a method on the training classes of a network and save the model.
 
     Training stops early when the validation classes say so, and the best weights are kept. With --resume a killed
@@ -104,75 +79,68 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.embedding.practice import unused_kinds
     from fewnode.formats.sources import load
+    from fewnode.methods.plus import GPNPlus
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
-    own = MethodOptions.of(given, door=MethodOptions.flag).model_dump(exclude_unset=True)
-    if "episodes" in own and not has_option(method, "episodes"):
-        note(f"{method} does not train by episodes: --episodes is ignored", quiet)
-        del own["episodes"]
-    own = {**(_tuned(tuned, method) if tuned else {}), **method_options(option), **own}
-    model = Estimator(method, 5 if way is None else way, shot, query, seed, features, **own)
-    _check_free(out, resume)  # before the network is read, which may take a while
-    set_threads(threads)
-    limit = keep_memory(memory)
-    dataset = load(data)
-    if way is None:
-        model.way = max(2, min(5, len(dataset.split.train)))
+    own, out = {**_tuned(training.tuned, training.method), **method_options(training.others)}, training.out
+    if training.episodes is not None and has_option(training.method, "episodes"):
+        own["episodes"] = training.episodes
+    elif training.episodes is not None:
+        say.note(f"{training.method} does not train by episodes: --episodes is ignored")
+    shape = (training.way, training.shot, training.query, training.seed)
+    model = Estimator(training.method, *shape, training.features, **own)
+    _check_free(out, training.resume)  # before the network is read, which may take a while
+    threads.use()
+    blocks.limit()
+    dataset = load(training.data)
+    if training.way is None and dataset.split.train:
+        model.way = max(2, min(model.way, len(dataset.split.train)))
     heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
-    name_unused(backend, address, quiet)
-    _say_memory(model, dataset, limit, backend, quiet)
-    tiled = _tiled(model, dataset, out, limit, (backend, address, workers), quiet)
-    with tiled, following(getattr(model.method_, "episodes", 0), quiet, heading) as on_step:
-        fit = partial(model.fit, dataset, on_step=on_step, checkpoints=out)
-        trained = _train(model, fit, dataset, data, out, resume)
+    tiles = _tiles(model, dataset, out, blocks, say)
+    with tiles, say.following(model.method_, heading) as on_step:
+        trained = _train(model, dataset, training, on_step)
     if trained:
-        _say_trained(model, out, quiet, as_json)
-        for what in unused_kinds(model.method_, dataset.graph):
-            note(f"not used: {what}", quiet)
+        _tell(model, out, say)
+        if isinstance(model.method_, GPNPlus):
+            say.note(*(f"not used: {kind}" for kind in model.method_.unused_kinds(dataset.graph)))
     else:
-        note(f"{out} is finished already", quiet or as_json)
-        if as_json:
+        say.note(f"{out} is finished already")
+        if say.as_json:
             emit({"run": str(out), "method": model.method, "finished_before": True})
 
 
-def _train(
-    model: Estimator, fit: Callable[[], Estimator], dataset: Dataset, data: str, out: Path, resume: bool
-) -> bool:
-    """Train and save; False if somebody else has done so by now."""
+def _train(model: Estimator, dataset: Dataset, training: Training, on_step: OnStep) -> bool:
+    """Train and save; False if that was done before, as it is asked for now."""
     from fewnode._system.files import exclusive
+    from fewnode.formats.checkpoint import need_same_settings
     from fewnode.methods.plus import GPNPlus
-    from fewnode.model.embedding_cache import keep
+    from fewnode.model.model_files import keep, read_model
 
+    out = training.out
     with exclusive(out):
-        _check_free(out, resume)  # again: another training may have been at it until now
+        _check_free(out, training.resume)  # again: another training may have been at it until now
         finished = (out / "model.json").exists()
         if finished:
-            _need_the_same(out, model, dataset)
+            meta, settings = read_model(out)[0], model.all_settings()
+            before = {**{name: meta.get(name) for name in settings}, "data": meta["trained"]["data"]["sha256"]}
+            need_same_settings(out, before, {**settings, "data": dataset.sha256})
         else:
-            fit()
-            model.trained_["data"]["path"] = _remembered(data)
+            model.fit(dataset, on_step=on_step, checkpoints=out)
+            path = Path(training.data)
+            model.trained_["data"]["path"] = str(path.resolve()) if path.exists() else training.data
             model.save(out)
             keep(model, dataset)
         if isinstance(model.method_, GPNPlus):
             model.method_.room.clear()
-        _clear_checkpoints(out)
+        for checkpoint in _checkpoints(out):  # a kill may have kept a finished training from clearing its last one
+            checkpoint.unlink()
+            with suppress(OSError):
+                checkpoint.parent.rmdir()  # that of a part is empty now
     return not finished
-
-
-def _need_the_same(out: Path, model: Estimator, dataset: Dataset) -> None:
-    """A finished run is what was asked for only if it was trained in that way, on that network."""
-    from fewnode.formats.checkpoint import need_same_settings
-    from fewnode.model.model_files import read_model
-
-    meta = read_model(out)[0]
-    asked = {**model.all_settings(), "data": dataset.sha256}
-    before = {**{name: meta.get(name) for name in asked}, "data": meta["trained"]["data"]["sha256"]}
-    need_same_settings(out, before, asked)
 
 
 def _check_free(out: Path, resume: bool) -> None:
@@ -191,72 +159,43 @@ def _checkpoints(out: Path) -> list[Path]:
     return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
 
 
-def _clear_checkpoints(out: Path) -> None:
-    """A finished run has no use for them; a kill may have kept the last one from clearing them away."""
-    for checkpoint in _checkpoints(out):
-        checkpoint.unlink()
-        with suppress(OSError):
-            checkpoint.parent.rmdir()  # that of a part is empty now
-
-
-def _say_memory(model: Estimator, dataset: Dataset, limit: int | None, backend: Backend, quiet: bool) -> None:
-    """Where the whole network is in memory, or in one process, although somebody asked for less."""
-    from fewnode.methods.plus import GPNPlus
-
-    name, plus = Path(model.method).name, isinstance(model.method_, GPNPlus)
-    if backend is Backend.ray and not plus:
-        raise FewnodeError(f"{name} is trained by one process: leave out --backend; gpn-plus works on a cluster")
-    if limit is not None and not plus:
-        note(f"{name} holds the whole network in memory: --memory is kept by gpn-plus alone", quiet)
-    elif limit is not None and (dataset.graph.home is None or model.features is not None):
-        kept = "a dataset directory (fewnode data import) with its own attributes"
-        note(f"--memory is kept for {kept}: all is in memory", quiet)
-
-
 @contextmanager
-def _tiled(
-    model: Estimator,
-    dataset: Dataset,
-    out: Path,
-    limit: int | None,
-    there: tuple[Backend, str | None, int],
-    quiet: bool,
-) -> Iterator[None]:
-    """GPN+ from disk to disk, in tiles that this process or a cluster makes."""
+def _tiles(model: Estimator, dataset: Dataset, out: Path, blocks: Blocks, say: Printing) -> Iterator[None]:
+    """GPN+ from disk to disk, in tiles that this process or a cluster makes, if that is asked for."""
     from fewnode.embedding.room import IN_MEMORY, Room
     from fewnode.methods.plus import GPNPlus
 
-    backend = there[0]
-    if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local and there[2] == 1):
+    name, plus, ray = Path(model.method).name, isinstance(model.method_, GPNPlus), blocks.backend == "ray"
+    if ray and not plus:
+        raise FewnodeError(f"{name} is trained by one process: leave out --backend; gpn-plus works on a cluster")
+    if ray and dataset.graph.home is None:
+        raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
+    blocks.name_unused(say)
+    if blocks.memory and not plus:
+        say.note(f"{name} holds the whole network in memory: --memory is kept by gpn-plus alone")
+    elif blocks.memory and (dataset.graph.home is None or model.features is not None):
+        kept = "a dataset directory (fewnode data import) with its own attributes"
+        say.note(f"--memory is kept for {kept}: all is in memory")
+    if not plus or not (blocks.memory or blocks.several):
         yield
         return
-    if dataset.graph.home is None and backend is Backend.ray:
-        raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
-    folder, settings = out / VIEWS, model.all_settings()
-    with working(*there, limit, out, quiet) as workers:
+    with blocks.open(out, say) as workers:
         if model.features is None:
-            model.method_.room = Room.of(dataset.graph, folder, settings, workers)
+            model.method_.room = Room.of(dataset.graph, out / VIEWS, model.all_settings(), workers)
         yield
     model.method_.room = IN_MEMORY
 
 
-def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:
-    history = getattr(model.method_, "history_", None)
-    seconds = model.trained_["seconds"]
-    learned: dict[str, Any] = {}
-    if history is not None:
-        best = history.best
-        learned = {"best": asdict(best), "episodes": history.done, "stopped_early": history.stopped}
-    if as_json:
-        emit({"run": str(out), "method": model.method, **learned, "seconds": {"train": seconds}})
-        return
-    if history is not None:
-        typer.echo(f"best validation accuracy {100 * best.accuracy:.1f} % at episode {best.episode} of {history.done}")
-    note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}", quiet)
+def _tell(model: Estimator, out: Path, say: Printing) -> None:
+    from fewnode.method import HasHistory
 
-
-def _remembered(data: str) -> str:
-    return str(Path(data).resolve()) if Path(data).exists() else data
+    seconds, learned, best = model.trained_["seconds"], dict[str, Any](), ""
+    if isinstance(model.method_, HasHistory) and (history := model.method_.history_):
+        learned = {"best": asdict(history.best), "episodes": history.done, "stopped_early": history.stopped}
+        accuracy = f"{100 * history.best.accuracy:.1f} %"
+        best = f"best validation accuracy {accuracy} at episode {history.best.episode} of {history.done}"
+    say.result({"run": str(out), "method": model.method, **learned, "seconds": {"train": seconds}}, best)
+    say.note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}")
 
 
 def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
@@ -270,14 +209,16 @@ def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
         raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
 
 
-def _tuned(path: Path, method: str) -> dict[str, Any]:
+def _tuned(path: Path | None, method: str) -> dict[str, Any]:
+    if path is None:
+        return {}
     name, options = read_tuned(path)
     if name != method:
         raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
     return options
 
 
-def method_options(given: list[str]) -> dict[str, Any]:
+def method_options(given: Sequence[str]) -> dict[str, Any]:
     """NAME=VALUE pairs; a value is a JSON value or, failing that, text."""
     options: dict[str, Any] = {}
     for pair in given:

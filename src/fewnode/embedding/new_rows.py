@@ -1,7 +1,7 @@
-"""z of new nodes, and of nodes whose edges or attributes have changed, without embedding all the others again.
+"""z of new nodes, without embedding all the others again.
 
 A diffusion is h ← (1 - a) M h + a z, step after step. So the last step of a node needs its own source z and the rows of
-its neighbours one step before, which are kept. What is kept of a changed node is made the same way from the step before
+its neighbours one step before, which are kept. What is kept of a new node is made the same way from the step before
 that: of a diffusion of two steps these are the sources, so that it is exact but for what changes farther away. Of more
 steps, the rows that are kept stand for them: such a diffusion has almost come to rest.
 """
@@ -9,63 +9,34 @@ steps, the rows that are kept stand for them: such a diffusion has almost come t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode.embedding.diffusion import Diffusion
-from fewnode.embedding.kinds import KIND_VIEWS, operators_of
+from fewnode.embedding.kinds import KIND_VIEWS, both_ways, operators_of
 from fewnode.embedding.mixture import MixedViews
 from fewnode.embedding.projection import ViewFusion, ViewProjection
 from fewnode.embedding.room import IN_MEMORY
+from fewnode.embedding.sources import STRUCTURE
 from fewnode.embedding.tiles import TiledMatrix, row_ranges
 from fewnode.embedding.views import Place, diffusions
 from fewnode.engine.sparse import inverse_root
-from fewnode.graph import Attributes, Graph, Ints
-from fewnode.vectors import Floats
+from fewnode.graph import Graph, Ints
+from fewnode.vectors import Floats, unit_rows
 
 Kept: TypeAlias = str | Place
 """What is kept of every node: a source by its name, or a view one step before its last."""
 BEFORE = "before "
-ROUNDS = 3
-"""How often changed neighbours of each other are made anew, where each depends on the others."""
+ROUNDS = 4
+"""How often new nodes are made anew, where neighbours depend on each other."""
 
 
-def can_be_updated(mixture: MixedViews) -> bool:
+def can_be_extended(mixture: MixedViews) -> bool:
     """Whether all views are over the plain union of edges: those over kinds, weights and directions are not."""
     return not any(view.name in KIND_VIEWS for view in mixture.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbourhood:
-    """Some nodes, numbered anew, and all of their neighbours behind them."""
-
-    near: list[Ints]
-    """Of each of the first nodes, its neighbours."""
-    degree: Ints
-    """Of all of them."""
-
-    @property
-    def closed(self) -> sp.csr_array:
-        """Their rows of Â."""
-        near = [np.append(others, i) for i, others in enumerate(self.near)]
-        root = inverse_root(self.degree)
-        return self._matrix(near, lambda row, column: root[row] * root[column])
-
-    @property
-    def walk(self) -> sp.csr_array:
-        """Their rows of D^-1 A."""
-        share = (1 / np.maximum(self.degree, 1)).astype(np.float32)
-        return self._matrix(self.near, lambda row, column: share[row])
-
-    def _matrix(self, near: list[Ints], value: Callable[[Ints, Ints], Floats]) -> sp.csr_array:
-        counts = np.array([others.size for others in near], np.int64)
-        row, column = np.repeat(np.arange(len(near)), counts), np.concatenate([np.zeros(0, np.int64), *near])
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        return sp.csr_array((value(row, column), column, starts), (len(near), self.degree.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +47,8 @@ class StoredViews:
     projections: Mapping[Place, ViewProjection]
     fusions: Mapping[str, ViewFusion]
     kept: Mapping[Kept, Floats]
+    later: Mapping[Kept, Floats] = field(default_factory=dict)
+    """Rows of nodes that came since."""
 
     @classmethod
     def of(cls, mixture: MixedViews, graph: Graph, empty: Callable[[tuple[int, int]], Floats]) -> StoredViews:
@@ -96,55 +69,50 @@ class StoredViews:
             projections |= {place: known[place] for place in views}
         return cls(mixture, projections, fusions, kept)
 
-    @property
-    def width(self) -> int:
-        return sum(fusion.projection.shape[1] for fusion in self.fusions.values())
-
-    def said(self, x: Attributes) -> dict[Kept, Floats]:
-        """The sources of nodes with these attributes: all but their place in the structure."""
-        return {source.name: source.read(x) for source in self.mixture.sources if source.name in self.kept}
-
-    def placed(self, near: Floats) -> Floats:
-        """The place in the structure of a node with neighbours in these places: between them."""
-        if not near.shape[0]:
-            return np.zeros(near.shape[1:], np.float32)
-        mean = near.mean(axis=0)
-        found: Floats = mean / max(float(np.linalg.norm(mean)), 1e-12)
-        return found
-
-    def made(
-        self, around: Neighbourhood, rows: Mapping[Kept, Floats], new: NDArray[np.bool_]
-    ) -> tuple[dict[Kept, Floats], Floats]:
-        """What is to be kept of the first nodes of a neighbourhood, and their z.
-
-        `rows` is what is kept of all nodes in it; of nodes that are `new` there are only the sources yet.
-        """
-        count = len(around.near)
-        matrices = {"closed": around.closed, "walk": around.walk}
+    def extended(self, graph: Graph, old: int) -> tuple[StoredViews, Floats]:
+        """What is stored when the nodes of a graph from `old` on have come, and their z; all others keep theirs."""
+        x, graph, new = graph.x[old:], both_ways(graph), np.arange(old, graph.n)
+        count, edges = new.size, graph.adj[new]
+        every = np.concatenate([new, np.setdiff1d(edges.indices, new)])  # the new nodes, and their neighbours
+        place = np.zeros(graph.n, np.int64)
+        place[every] = np.arange(every.size)
+        near = sp.csr_array((np.ones(edges.nnz, np.float32), place[edges.indices], edges.indptr), (count, every.size))
+        rows = {name: self._rows(name, every) for name in self.kept}
+        for said in self.mixture.sources:
+            if said.name in rows:
+                rows[said.name][:count] = said.read(x)
+        if STRUCTURE in rows:  # between the neighbours that have a place
+            rows[STRUCTURE][:count] = unit_rows(near[:, count:] @ rows[STRUCTURE][count:])
+        root, share = inverse_root(graph.degree[every]), 1 / np.maximum(graph.degree[new], 1)
+        itself = sp.eye_array(count, every.size, dtype=np.float32)
+        closed = sp.diags_array(root[:count]) @ (near + itself) @ sp.diags_array(root)
+        matrices = {"closed": closed.tocsr(), "walk": (sp.diags_array(share.astype(np.float32)) @ near).tocsr()}
         kept: dict[Kept, Floats] = {name: z[:count] for name, z in rows.items() if isinstance(name, str)}
         views: dict[Place, TiledMatrix] = {}
-        for place in self.mixture.places:
-            source, diffusion = rows[place[0]], diffusions(place[0])[place[1]]
-            matrix, back = matrices[diffusion.matrices[0]], diffusion.teleport
-            stay = matrix * np.float32(1 - back)
-            home: Floats = source[:count] * np.float32(back)
-            if not diffusion.steps:
-                last = source[:count]
-            elif diffusion.steps == 1:
-                last = home + stay @ source
-            else:
-                before = rows[place].copy()
-                if diffusion.steps == 2:
-                    before[:count] = home + stay @ source
-                else:
-                    before[:count][new] = source[:count][new]
-                    before[:count][new] = (home + stay @ before)[new]
-                    for _ in range(ROUNDS):
-                        before[:count] = home + stay @ before
-                kept[place] = before[:count]
+        for view in self.mixture.places:
+            source, diffusion = rows[view[0]], diffusions(view[0])[view[1]]
+            home: Floats = source[:count] * np.float32(diffusion.teleport)
+            stay = matrices[diffusion.matrices[0]] * np.float32(1 - diffusion.teleport)
+            if diffusion.steps > 1:
+                before = rows[view]
+                before[:count] = source[:count]
+                for _ in range(1 if diffusion.steps == 2 else ROUNDS):
+                    before[:count] = home + stay @ (source if diffusion.steps == 2 else before)
+                kept[view] = before[:count].copy()
                 last = home + stay @ before
-            views[place] = TiledMatrix(count, [last])
-        return kept, self._joined(views, count)
+            else:
+                last = home + stay @ source if diffusion.steps else source[:count]
+            views[view] = TiledMatrix(count, [last])
+        later = {name: np.concatenate([self.later.get(name, z[:0]), z]) for name, z in kept.items()}
+        return replace(self, later=later), self._joined(views, count)
+
+    def _rows(self, name: Kept, nodes: Ints) -> Floats:
+        """What is stored of these nodes; of those that are not known yet, anything."""
+        first, later = self.kept[name], self.later.get(name, self.kept[name][:1])
+        rows: Floats = first[np.minimum(nodes, len(first) - 1)]
+        late = nodes >= len(first)
+        rows[late] = later[np.minimum(nodes[late] - len(first), len(later) - 1)]
+        return rows
 
     def _joined(self, views: Mapping[Place, TiledMatrix], count: int) -> Floats:
         blocks = {}

@@ -15,8 +15,8 @@ import re
 import socket
 import subprocess  # nosec B404
 import sys
+import tempfile
 import time
-import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +25,6 @@ from typing import Any, Final, TypeVar
 
 import fewnode
 from fewnode._system import memory
-from fewnode._system.files import missing, remove_empty
 from fewnode.errors import FewnodeError
 
 Key = TypeVar("Key", bound=Hashable)
@@ -36,7 +35,7 @@ LOST: Final = object()
 RETRIES = 3
 """How often a piece of work is given to another worker of a cluster after its worker has died."""
 PATIENCE = 28.0
-"""Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""
+"""Seconds that a cluster, and then its nodes, have to answer."""
 QUIET = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
@@ -158,29 +157,28 @@ def connected(address: str | None, folder: Path, say: Callable[[str], None] = la
     """
     if importlib.util.find_spec("ray") is None:
         raise FewnodeError("a cluster needs Ray: pip install 'fewnode[cluster]'; the backend local runs without it")
-    until = time.monotonic() + PATIENCE
     source = "--address" if address else "RAY_ADDRESS"
-    address = address or os.environ.get("RAY_ADDRESS") or None
-    if address not in (None, "auto", "local"):
+    address = address or os.environ.get("RAY_ADDRESS") or ""
+    start = "start one with `ray start --head`"
+    if address not in ("", "auto", "local"):
         if not re.fullmatch(r"[^/]+:[0-9]+", address):
             raise FewnodeError(f"{source} {address}: expected HOST:PORT, such as 10.0.0.1:6379")
         if not _answers(address):  # left to itself, Ray would wait for it without an end
-            raise FewnodeError(f"{source} {address}: no Ray cluster answers there; start one with `ray start --head`")
+            raise FewnodeError(f"{source} {address}: no Ray cluster answers there; {start}")
     elif address != "local" and _answers("auto"):
         address, source = "auto", "running on this machine"
     elif address == "auto":
-        raise FewnodeError(f"{source} auto: no Ray cluster runs on this machine; start one with `ray start --head`")
-    else:
-        address = "local"
+        raise FewnodeError(f"{source} auto: no Ray cluster runs on this machine; {start}")
     os.environ.update({key: value for key, value in QUIET.items() if key not in os.environ})
     import ray
 
-    dashboard = None if address != "local" else False
-    ray.init(address=address, include_dashboard=dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    new = address in ("", "local")
+    dashboard = False if new else None
+    ray.init(address or "local", include_dashboard=dashboard, log_to_driver=False, logging_level=logging.ERROR)
     try:
         at = ray.get_runtime_context().gcs_address
-        say(f"Ray: a new cluster on this machine ({at})" if address == "local" else f"Ray: cluster {at} ({source})")
-        _need_able_nodes(ray, folder, until)
+        say(f"Ray: a new cluster on this machine ({at})" if new else f"Ray: cluster {at} ({source})")
+        _need_able_nodes(ray, folder)
         yield ray
     finally:
         ray.shutdown()
@@ -199,19 +197,14 @@ def _answers(address: str) -> bool:
     return asked.returncode == 0
 
 
-def _need_able_nodes(ray: Any, folder: Path, until: float) -> None:
+def _need_able_nodes(ray: Any, folder: Path) -> None:
     """Refuse a cluster with a node that would fail later, or worse, work differently.
 
     The function that every node is asked carries itself: a node without this package can still answer.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    made = missing(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    token = folder.resolve() / f".shared-{uuid.uuid4().hex}"
-    token.touch()
-
-    def look(path: str) -> tuple[str | None, bool]:
+    def look(path: str) -> tuple[str, bool]:
         import os
 
         try:
@@ -219,32 +212,29 @@ def _need_able_nodes(ray: Any, folder: Path, until: float) -> None:
 
             version = fewnode.__version__
         except ImportError:
-            version = None
+            version = "none"
         return version, os.path.exists(path)
 
-    nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-    asked = {
-        nodes[node]: ray.remote(look)
-        .options(num_cpus=0, max_retries=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
-        .remote(str(token))
-        for node in nodes
-    }
-    until = max(until, time.monotonic() + 0.3 * PATIENCE)  # a slow start is no reason to ask in haste
-    ours = fewnode.__version__
-    try:
-        if not asked:
-            raise FewnodeError("the cluster has no node that is alive")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(prefix=".shared-", dir=folder.resolve()) as token:
+        asked = {
+            node["NodeManagerAddress"]: ray.remote(look)
+            .options(
+                num_cpus=0,
+                max_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+            )
+            .remote(token.name)
+            for node in ray.nodes()
+            if node["Alive"]
+        }
+        until = time.monotonic() + PATIENCE
         for node, answer in asked.items():
             try:
                 version, shares = ray.get(answer, timeout=max(0.1, until - time.monotonic()))
             except ray.exceptions.RayError:  # it took too long, or the cluster has given the node up by now
                 raise FewnodeError(f"node {node} of the cluster does not answer") from None
-            if version is None:
-                raise FewnodeError(f"node {node} has no fewnode; install version {ours} there")
-            if version != ours:
-                raise FewnodeError(f"node {node} has fewnode {version}, here it is {ours}; install the same")
+            if version != (ours := fewnode.__version__):
+                raise FewnodeError(f"node {node} has fewnode {version}, here it is {ours}; install that there")
             if not shares:
                 raise FewnodeError(f"node {node} does not see {folder}; it must be on storage that all nodes share")
-    finally:
-        token.unlink(missing_ok=True)
-        remove_empty(made)

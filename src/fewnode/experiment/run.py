@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import fewnode
 from fewnode._system.files import exclusive, one_line, write_text
-from fewnode._system.locks import peak_memory
+from fewnode._system.memory import peak_memory
 from fewnode._system.sheets import csv_text
 from fewnode.dataset import Dataset
 from fewnode.embedding.workers import LOST, Workers, connected
@@ -33,7 +33,7 @@ from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.grid import Grid, GridRow, read_reported
 from fewnode.experiment.ledger import Record, appending, read_ledger, short_hash
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
-from fewnode.formats.expected import network_of_the_paper
+from fewnode.formats.published import network_of_the_paper
 from fewnode.formats.sources import BUILT_IN, load
 from fewnode.method import Fitted, HasHistory
 from fewnode.methods.plugins import is_plugin, load_plugin

@@ -44,25 +44,21 @@ class Checkpoints(Journal):
         path = self.directory / CHECKPOINT
         if not path.exists():
             return super().resume(weights, optimizer)
-        header, arrays = read_safetensors(path)
-        claimed, text = header.get("fewnode", "")[:64], header.get("fewnode", "")[64:]
+        strings, arrays = read_safetensors(path)
+        claimed, text = strings.get("fewnode", "")[:64], strings.get("fewnode", "")[64:]
         if claimed != digest(text, arrays):
             raise FewnodeError(f"{path}: damaged, its checksum does not match; start again in another directory")
+        parts = {"model": weights, "best": copied(weights), "adam": optimizer.state()}
         try:
-            return self._continued(path, json.loads(text), arrays, weights, optimizer)
+            state = json.loads(text)
+            need_same_settings(path, state["settings"], self.settings)
+            points = [Point(**point) for point in state["history"]["points"]]
+            ours = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
+            need_shapes(arrays, {name: array.shape for name, array in ours.items()})
+            overwrite(ours, arrays)
+            return History(points, state["history"]["stopped"], part=self.part), parts["best"]
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, RecursionError) as error:
             raise FewnodeError(f"{path}: not a checkpoint of this training ({one_line(error)})") from None
-
-    def _continued(
-        self, path: Path, state: dict[str, Any], arrays: Weights, weights: Weights, optimizer: Adam
-    ) -> tuple[History, Weights]:
-        need_same_settings(path, state["settings"], self.settings)
-        points = [Point(**point) for point in state["history"]["points"]]
-        parts = {"model": weights, "best": copied(weights), "adam": optimizer.state()}
-        for part, ours in parts.items():
-            need_shapes(_part(arrays, f"{part}."), {name: array.shape for name, array in ours.items()})
-            overwrite(ours, _part(arrays, f"{part}."))
-        return History(points, state["history"]["stopped"], part=self.part), parts["best"]
 
 
 def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -74,14 +70,10 @@ def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, 
             raise FewnodeError(f"{told}; resume with the same options")
 
 
-def _part(arrays: Weights, prefix: str) -> Weights:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
 def digest(state: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     """The checksum of a checkpoint: of its state and of each array."""
-    found = hashlib.sha256(state.encode())
+    checksum = hashlib.sha256(state.encode())
     for name in sorted(arrays):
-        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        found.update(arrays[name].tobytes())
-    return found.hexdigest()
+        checksum.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        checksum.update(arrays[name].tobytes())
+    return checksum.hexdigest()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from fewnode.errors import FewnodeError
 
@@ -23,8 +22,8 @@ Text: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Digest: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Classes: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(max_length=MAX_COUNT)]
 
-
 T = TypeVar("T")
+R = TypeVar("R", bound=BaseModel)
 
 
 class Record(BaseModel, strict=True, extra="forbid"):
@@ -39,7 +38,7 @@ class Parts(Record, Generic[T]):
     test: T
 
 
-class Block(Record):
+class BlockRecord(Record):
     kind: Literal["words", "numbers", "vector"]
     start: Count
     stop: Count
@@ -59,13 +58,13 @@ class DatasetManifest(Record):
     sha256: dict[str, Digest]
     name: Text
     x_shape: Annotated[list[Annotated[int, Field(ge=0, le=1 << 40)]], Field(min_length=2, max_length=2)]
-    blocks: Annotated[list[Block], Field(max_length=10_000)] = []
+    blocks: Annotated[list[BlockRecord], Field(max_length=10_000)]
     class_names: list[Text]
     split: Parts[Classes]
     info: dict[str, Any]
     encoding: dict[str, Any] | None
-    relations: Annotated[list[RelationRecord], Field(max_length=1000)] = []
-    kind_names: Annotated[list[Text], Field(max_length=1000)] = []
+    relations: Annotated[list[RelationRecord], Field(max_length=1000)]
+    kind_names: Annotated[list[Text], Field(max_length=1000)]
 
 
 class TrainedOn(Record):
@@ -117,7 +116,7 @@ class ModelManifest(Record):
 
     format: Text
     sha256: dict[str, Digest]
-    method: Annotated[Text, Field(min_length=1, max_length=4096)]
+    method: Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1f]*$")]
     options: dict[str, Any]
     way: Count
     shot: Count
@@ -136,50 +135,44 @@ class ModelManifest(Record):
         return self
 
 
-def check_manifest(model: type[Record], meta: Mapping[str, Any]) -> None:
-    """Refuse a manifest whose checksum is right, because a stranger made it, and whose content is not."""
+_Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+_Whole = Annotated[int, Field(ge=-(1 << 31), le=1 << 31)]
+_OPTIONS: dict[Any, tuple[str, ...]] = {
+    bool: ("meta", "first_order", "weighted_degree", "mix", "sharpen", "metric", "ridge", "centre"),
+    _Whole: (
+        "steps",
+        "episodes",
+        "patience",
+        "batch",
+        "dimensions",
+        "walks",
+        "length",
+        "window",
+        "negatives",
+        "epochs",
+    ),
+    Constant: ("inner_lr", "lr", "weight_decay", "eps", "teleport", "p", "q"),
+    _Word: ("encoder", "distance", "scaling", "formulation", "keep", "engine"),
+    Constant | _Word: ("dropout",),
+    Annotated[list[Annotated[int, Field(ge=1, le=1 << 20)]], Field(max_length=64)]: ("hidden",),
+    Annotated[int, Field(ge=1, le=1 << 16)]: ("rank",),
+    Literal["all", "attributes", "structure"]: ("views",),
+    Annotated[float, Field(ge=1e-9, le=1e9)]: ("c",),
+    Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")]: ("device",),
+}
+_fields: dict[str, Any] = {name: (kind, None) for kind, names in _OPTIONS.items() for name in names}
+StoredOptions = create_model("StoredOptions", __config__=ConfigDict(strict=True, extra="allow"), **_fields)
+"""Options of the methods of the house. A method refuses what it does not have, and what is out of its own range."""
+
+
+def check_manifest(model: type[R], meta: Mapping[str, Any], place: str = "") -> R:
+    """The record, or a sentence about a field: whoever made the file made its checksum, too."""
     try:
-        model.model_validate(meta)
-    except (ValidationError, RecursionError) as error:
-        raise _told("", error) from None
-
-
-_WORD = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
-_KINDS: dict[str, Any] = {
-    "bool": bool,
-    "int": Annotated[int, Field(ge=-(1 << 31), le=1 << 31)],
-    "float": Constant,
-    "str": _WORD,
-    "None": None,
-    "Sequence[int]": Annotated[list[Annotated[int, Field(ge=1, le=1 << 20)]], Field(max_length=64)],
-}
-_RANGES: dict[str, Any] = {
-    "rank": Annotated[int, Field(ge=1, le=1 << 16)],
-    "views": Literal["all", "attributes", "structure"],
-    "workers": Annotated[int, Field(ge=1, le=1024)] | None,
-    "c": Annotated[float, Field(ge=1e-9, le=1e9)],
-    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
-}
-"""Of options whose range no method checks itself."""
-
-
-def check_options(method: type, options: Mapping[str, Any]) -> None:
-    """Refuse options of a file that are not of the types that a method of ours declares."""
-    for name, parameter in inspect.signature(method).parameters.items():
-        kinds = tuple(_KINDS[kind] for kind in str(parameter.annotation).split(" | ") if kind in _KINDS)
-        if name in options and kinds:
-            kind = _RANGES.get(name, Union[kinds])  # noqa: UP007  # made of what is in the tuple
-            try:
-                TypeAdapter(kind, config={"strict": True}).validate_python(options[name])
-            except ValidationError as error:
-                raise _told(f"options.{name} ", error) from None
-
-
-def _told(place: str, error: Exception) -> FewnodeError:
-    if not isinstance(error, ValidationError):
-        return FewnodeError("a manifest is nested too deep")
-    fault = error.errors(include_url=False)[0]
+        return model.model_validate(meta)
+    except RecursionError:
+        raise FewnodeError("a manifest is nested too deep") from None
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
     where = place + ".".join(str(part)[:40] for part in fault["loc"])
-    what = fault["msg"].removeprefix("Value error, ")
     found = f", found {str(fault['input'])[:60]!r}" if not isinstance(fault["input"], (dict, list)) else ""
-    return FewnodeError(f"{where.strip() + ': ' if where.strip() else ''}{what}{found}")
+    raise FewnodeError(f"{f'{where}: ' if where else ''}{fault['msg'].removeprefix('Value error, ')}{found}")

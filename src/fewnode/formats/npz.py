@@ -14,8 +14,7 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
@@ -29,47 +28,33 @@ from numpy.typing import NDArray
 from fewnode._system import memory
 from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
-from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.formats.packing import checked_csr
-from fewnode.graph import Attributes, Ints
+from fewnode.formats.directory import checked_csr
+from fewnode.graph import Attributes, Graph, Ints, dense_blocks
 from fewnode.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.tables.compact import compact_graph
 
 FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100
 """What claims to inflate more than this (beyond 64 MB) is a bomb, not a network."""
-
 MAX_DIRECTORY = 1 << 16
 """Bytes of the list of members: a thousand arrays."""
-
-MAX_CODE = 0x10FFFF
-"""The last character that there is."""
-
 MAX_EMPTY = 1 << 20
 """Rows of an array that stores nothing, as one of a million rows and no column: a file of a few bytes can claim any."""
-
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-)
-"""What Python's own zip and npy readers raise at bytes that are not theirs."""
+HEADER_BYTES = 1 << 16
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError, TokenError, ValueError, OverflowError)
+"""What Python's own zip and npy readers raise at bytes that are not theirs (`NotImplementedError` among them)."""
 
 _CSR = ("data", "indices", "indptr", "shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
-_EDGES = ("edge_index", "edge_weight", "edge_type", "relation_names")
-_OWN = (*_EDGES, "y", "x", *(f"x_{part}" for part in _CSR), *_SPLIT, "vocab", "info")
-_BENCHMARK = ("labels", "attr_matrix", "attr_names", *(f"{what}_{part}" for what in ("adj", "attr") for part in _CSR))
-_NAMES = {"class_names", "node_names", "attr_names", "info"}
-_KNOWN = frozenset((*_OWN, *_BENCHMARK, "class_names", "node_names"))
+_NAMES = ("class_names", "node_names", "attr_names", "info")
+_KNOWN = {
+    *("edge_index", "edge_weight", "edge_type", "relation_names", "y", "x", "vocab", "labels", "attr_matrix"),
+    *(f"{what}_{part}" for what in ("x", "adj", "attr") for part in _CSR),
+    *_SPLIT,
+    *_NAMES,
+}
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -79,42 +64,93 @@ def is_bomb(inflated: int, packed: int) -> bool:
     return inflated > max(FREE_INFLATION, MAX_INFLATION * packed)
 
 
-def read_npz(path: Path, wanted: Collection[str], mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """Those of the `wanted` arrays that an .npz file has as numbers or strings.
+def read_dataset_npz(
+    path: Path,
+    fractions: Sequence[float] = (50, 20, 30),
+    seed: int = 0,
+    directed: Directed = False,
+    scale: str | None = None,
+    room: Path | None = None,
+) -> Dataset:
+    """A network in either layout; which one, its arrays tell.
+
+    A file without a class split gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
+    `read_relations`. With `room`, a folder for what does not fit, large arrays stay in the file and are read in pieces.
+    """
+    arrays, unused = read_npz(path, mapped=room is not None)
+    try:
+        y, rows, x = _benchmark_graph(arrays, room) if "adj_indptr" in arrays else _own_graph(arrays, room)
+        from_edges = Graph.from_edges if room is None else compact_graph
+        graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale, from_edges=from_edges)
+        if not y.size:
+            raise FewnodeError("there is no node in it")
+        if isinstance(x, np.ndarray):
+            graph = replace(graph, blocks=dense_blocks(x))  # one vector, unless they look like counts
+        info = {"source": path.name, "note": " ".join(_texts(arrays, "info") or ()), **facts.info}
+        data = Dataset(
+            graph,
+            y,
+            _split(arrays, y) or ClassSplit.random(y, fractions, seed),
+            _texts(arrays, "class_names") or (),
+            _texts(arrays, "node_names"),
+            _texts(arrays, "vocab") or _texts(arrays, "attr_names"),
+            path.stem,
+            {**info, "unused": unused} if unused else info,
+        )
+    except FewnodeError as error:
+        raise FewnodeError(f"{path}: {error}") from None
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, SystemError) as error:
+        raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
+    if unused:
+        warn_unused([f"{path}: {unused[0]}", *unused[1:]], stacklevel=3)
+    return data
+
+
+def has_split(path: Path) -> bool:
+    """Whether it is an .npz file that says which classes are for what."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return not {f"{part}.npy" for part in _SPLIT}.isdisjoint(archive.namelist())
+
+
+# --- arrays of a file ---------------------------------------------------------------------------------------------
+
+
+def read_npz(path: Path, mapped: bool = False) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The known arrays of an .npz file, and the names of all others.
 
     Sizes are checked before anything is inflated. Arrays of Python objects are never loaded. They are refused, but for
     names in the layout of the gnn-benchmark collection, whose own files hold some. `mapped` arrays stay in the file, if
     it is not compressed.
     """
+    members, arrays, unused = dict[str, zipfile.ZipInfo](), dict[str, NDArray[Any]](), list[str]()
     try:
-        with open_archive(path, wanted) as archive:
-            members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in wanted]
-            arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m, mapped) for m in members}
-            needed = set(arrays) - (_NAMES if "adj_indptr" in arrays else set())
-            for name in arrays:
-                if arrays[name] is None and name in needed:
-                    raise FewnodeError(f"{path}: array {name!r} holds Python objects; save it as numbers or strings")
-            return {name: array for name, array in arrays.items() if array is not None}
-    except (*DAMAGED, OSError) as error:
+        with readable(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            _need_short_directory(path, file, size)
+            with zipfile.ZipFile(file) as archive:
+                for member in archive.infolist():
+                    name = member.filename.removesuffix(".npy")
+                    if name in members:
+                        raise FewnodeError(f"{path}: array {name[:60]!r} is there twice; leave out one of them")
+                    members[name] = member
+                claimed = sum(member.file_size for name, member in members.items() if name in _KNOWN)
+                if is_bomb(claimed, size):
+                    raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
+                for name, member in members.items():
+                    array = _read_npy(path, archive, member, mapped) if name in _KNOWN else None
+                    if array is not None:
+                        arrays[name] = array
+                    elif name in _KNOWN and not (name in _NAMES and "adj_indptr" in members):
+                        raise FewnodeError(f"{path}: array {name!r} holds Python objects; save it as numbers or text")
+                    else:
+                        unused.append(f"{name} (Python objects)" if name in _KNOWN else name)
+    except (*BROKEN, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the file's beginning
             raise
         raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
-
-
-@contextmanager
-def open_archive(path: Path, wanted: Collection[str]) -> Iterator[zipfile.ZipFile]:
-    """The archive of an .npz file, once what it claims of its list of members and of the wanted ones is bounded."""
-    with readable(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        _need_short_directory(path, file, size)
-        with zipfile.ZipFile(file) as archive:
-            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
-            if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
-                raise FewnodeError(f"{path}: array {twice[:60]!r} is there twice; leave out one of them")
-            claimed = sum(m.file_size for m, name in zip(archive.infolist(), names, strict=True) if name in wanted)
-            if is_bomb(claimed, size):
-                raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
-            yield archive
+    return arrays, unused
 
 
 def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
@@ -135,15 +171,15 @@ def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
 
 
 def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mapped: bool) -> NDArray[Any] | None:
+    """One array by NumPy's own reader, once its header and the file agree on a size; None if it holds objects."""
     where = f"{path}: array {member.filename!r}"
-    with archive.open(member) as file:
-        head = io.BytesIO(file.read(1 << 16))
-        version = np.lib.format.read_magic(head)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
-            shape, fortran, dtype = read_header(head)
-        order: Any = "F" if fortran else "C"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
+        with archive.open(member) as file:
+            head = io.BytesIO(file.read(HEADER_BYTES))
+        first = np.lib.format.read_magic(head) == (1, 0)
+        read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(head)
         if dtype.hasobject or dtype.kind not in "biufUS":
             return None
         if not all(type(length) is int and length >= 0 for length in shape):
@@ -153,70 +189,16 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, map
             raise FewnodeError(f"{where} claims {str(shape)[:60]} values and stores none")
         if size != member.file_size - head.tell():
             raise FewnodeError(f"{where} claims {size} bytes, but stores {member.file_size - head.tell()}")
-        if mapped and member.compress_type == zipfile.ZIP_STORED and size:
-            whole = memory.map_file(path)
-            lengths = whole[member.header_offset + 26 : member.header_offset + 30].copy().view("<u2")
-            start = member.header_offset + 30 + int(lengths.sum()) + head.tell()
-            return whole[start : start + size].view(dtype).reshape(shape, order=order)
-        blob = head.read() + file.read()
-    if len(blob) != size:
-        raise FewnodeError(f"{where} is cut short")
-    return np.frombuffer(blob, dtype).reshape(shape, order=order)
+        if not (mapped and member.compress_type == zipfile.ZIP_STORED and size):
+            with archive.open(member) as file:
+                return np.asarray(np.lib.format.read_array(file))
+    whole = memory.map_file(path)
+    lengths = whole[member.header_offset + 26 : member.header_offset + 30].copy().view("<u2")
+    start = member.header_offset + 30 + int(lengths.sum()) + head.tell()
+    return whole[start : start + size].view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def read_dataset_npz(
-    path: Path,
-    fractions: Sequence[float] = (50, 20, 30),
-    seed: int = 0,
-    directed: Directed = False,
-    scale: str | None = None,
-    room: Path | None = None,
-) -> Dataset:
-    """A network in either layout; which one, its arrays tell.
-
-    A file without a class split gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
-    `read_relations`. With `room`, a folder for what does not fit, large arrays stay in the file and are read in pieces.
-    """
-    arrays = read_npz(path, _KNOWN, mapped=room is not None)
-    try:
-        y, rows, x = _benchmark_graph(arrays, room) if "adj_indptr" in arrays else _own_graph(arrays, room)
-        makes: dict[str, Any] = {} if room is None else {"from_edges": compact_graph}
-        graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale, **makes)
-        if not y.size:
-            raise FewnodeError("there is no node in it")
-        if isinstance(x, np.ndarray):
-            graph = replace(graph, blocks=dense_blocks(x))  # one vector, unless they look like counts
-        split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
-        names = {key: names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
-        return Dataset(
-            graph=graph,
-            y=y,
-            split=split,
-            class_names=names["class_names"] or (),
-            node_names=names["node_names"],
-            feature_names=names["vocab"] or names["attr_names"],
-            name=path.stem,
-            info={
-                "source": path.name,
-                "note": note_of(arrays),
-                **facts.info,
-                **warn_others(path, arrays),
-            },
-        )
-    except FewnodeError as error:
-        raise FewnodeError(f"{path}: {error}") from None
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
-        raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
-
-
-def warn_others(path: Path, used: Collection[str]) -> dict[str, list[str]]:
-    """Name the arrays of a file that nothing is made of: those nobody knows, and those of Python objects."""
-    with zipfile.ZipFile(path) as archive:
-        names = dict.fromkeys(name.removesuffix(".npy") for name in archive.namelist())
-    unused = [f"{name} (Python objects)" if name in _KNOWN else name for name in names if name not in used]
-    if unused:
-        warn_unused([f"{path}: {unused[0]}", *unused[1:]], stacklevel=4)
-    return {"unused": unused} if unused else {}
+# --- a graph of arrays --------------------------------------------------------------------------------------------
 
 
 def _own_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
@@ -224,17 +206,17 @@ def _own_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attri
     _require(arrays, "edge_index")
     if "x" in arrays and "x_indptr" in arrays:
         raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
-    y = labels_of(arrays)
-    x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"], room)
-    kind, names = arrays.get("edge_type"), names_of(arrays, "relation_names")
+    y = _labels(arrays)
+    x = _dense(arrays["x"], room) if "x" in arrays else _sparse(arrays, "x", y.size)
+    kind, names = arrays.get("edge_type"), _texts(arrays, "relation_names")
     return y, edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names), x
 
 
 def _benchmark_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
     """Labels, edges and attributes. Every stored value of the matrix that is not zero is an edge of that weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
-    y = checked_labels(arrays["labels"])
-    x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"], room)
+    y = _checked_labels(arrays["labels"])
+    x = _dense(arrays["attr_matrix"], room) if "attr_matrix" in arrays else _sparse(arrays, "attr", y.size)
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     there = adj.data != 0
     return y, edge_rows(np.stack([adj.row, adj.col])[:, there], adj.data[there]), x
@@ -251,8 +233,7 @@ def _dense(x: NDArray[Any], room: Path | None) -> NDArray[np.float32]:
         raise FewnodeError(f"attributes are {x.dtype} {x.shape}, expected numbers, a row for each node")
     if room is not None and x.dtype == np.float32 and x.flags.c_contiguous:
         return x
-    numbers = np.empty(x.shape, np.float32) if room is None else memory.scratch(room, x.shape)
-    low = 0
+    numbers, low = np.empty(x.shape, np.float32) if room is None else memory.scratch(room, x.shape), 0
     for rows in memory.chunks(x):
         with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
             numbers[low : low + len(rows)] = rows
@@ -264,7 +245,7 @@ def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
     if f"{what}_indptr" not in arrays:
         return None
     data, indices, indptr, shape = (arrays[f"{what}_{part}"] for part in _CSR)
-    rows, columns = (int(s) for s in shape)
+    rows, columns = (int(length) for length in shape)
     if rows != n:
         raise FewnodeError(f"{what}_shape says {rows} rows for {n} labels")
     try:
@@ -273,70 +254,47 @@ def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
         raise FewnodeError(f"{what}_indptr, {what}_indices: {error}") from None
 
 
-def labels_of(arrays: Arrays) -> NDArray[Any]:
+def _labels(arrays: Arrays) -> Ints:
     """Class ids; without `y` all are unknown, and attributes, names or edges tell how many nodes there are."""
     if "y" in arrays:
-        return checked_labels(arrays["y"])
-    if "x" in arrays or "node_names" in arrays:
-        return np.full(len(arrays["x" if "x" in arrays else "node_names"]), UNKNOWN)
-    if "x_shape" in arrays:
-        n, told = int(arrays["x_shape"][0]), arrays["x_indptr"].size - 1 if "x_indptr" in arrays else -1
-        if n != told:
-            raise FewnodeError(f"x_shape says {n} rows, and x_indptr {told}")
-        return np.full(n, UNKNOWN)
+        return _checked_labels(arrays["y"])
+    for name in ("x", "node_names", "x_indptr"):
+        if name in arrays:
+            return np.full(len(arrays[name]) - (name == "x_indptr"), UNKNOWN)
     edges = arrays["edge_index"]
     n = int(edges.max(initial=-1)) + 1
-    if n > 10 * edges.size + 1000:
+    if n > _most(edges):
         raise FewnodeError(f"an edge has node {n - 1}, and no array (y, x, node_names) says how many nodes there are")
     return np.full(n, UNKNOWN)
 
 
-def checked_labels(y: NDArray[Any]) -> NDArray[Any]:
+def _checked_labels(y: NDArray[Any]) -> NDArray[Any]:
     """Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
-    if y.size and y.max() > _largest_class(y):
+    if y.size and y.max() > _most(y):
         raise FewnodeError(f"label of node {int(np.argmax(y))} is {y.max()}, far more than there are nodes ({y.size})")
     return y
 
 
-def _largest_class(y: NDArray[Any]) -> int:
-    return 10 * y.size + 1000
+def _most(numbers: NDArray[Any]) -> int:
+    """The largest number that so many of them may name: each number below it takes memory."""
+    return 10 * numbers.size + 1000
 
 
-def split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
+def _split(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
     """The class split of a file, if it has any part of it; a part that is not there is empty."""
     if not any(part in arrays for part in _SPLIT):
         return None
     parts = [tuple(int(c) for c in arrays.get(part, ())) for part in _SPLIT]
-    for c in (c for part in parts for c in part):
-        if not 0 <= c <= _largest_class(y):
-            raise FewnodeError(f"class {c} in the split is out of range")
+    if wrong := [c for part in parts for c in part if not 0 <= c <= _most(y)]:
+        raise FewnodeError(f"class {wrong[0]} in the split is out of range")
     return ClassSplit(*parts)
 
 
-def has_split(path: Path) -> bool:
-    """Whether it is an .npz file that says which classes are for what."""
-    if not path.is_file() or not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return not {f"{part}.npy" for part in _SPLIT}.isdisjoint(archive.namelist())
-
-
-def note_of(arrays: Arrays) -> str:
-    """What the file says of itself."""
-    return " ".join(names_of(arrays, "info") or ())
-
-
-def names_of(arrays: Arrays, key: str) -> tuple[str, ...] | None:
-    """Names as text, of characters that there are."""
+def _texts(arrays: Arrays, key: str) -> tuple[str, ...] | None:
     if key not in arrays:
         return None
-    names = np.atleast_1d(arrays[key]).ravel()
-    if names.dtype.kind == "U":
-        codes = np.ascontiguousarray(names).view(names.dtype.byteorder.replace("|", "=") + "u4")
-        if codes.size and (codes.max() > MAX_CODE or ((codes >= 0xD800) & (codes < 0xE000)).any()):
-            raise FewnodeError(f"array {key!r} holds characters that there are not; save it as text")
-    if names.dtype.kind == "S":
-        return tuple(name.decode() for name in names.tolist())
-    return tuple(map(str, names.tolist()))
+    texts = [text.decode() if isinstance(text, bytes) else str(text) for text in arrays[key].ravel().tolist()]
+    "".join(texts).encode()  # half of a surrogate pair is no text; beyond U+10FFFF `tolist` ends in a SystemError
+    return tuple(texts)

@@ -1,29 +1,72 @@
-"""The layout in which the paper's authors publish their networks: `NAME_network`, `NAME_train.mat`, `NAME_test.mat`.
+"""The paper's networks as their authors publish them, and what the paper says that they are (`expected.toml`).
 
-The first has a pair of node numbers a line; each `.mat` (MATLAB 5) has the rows `Index`, the classes `Label` and the
-`Attributes` of the nodes of its classes. `train` holds the classes for training and validation. Where a `.mat` is
-missing the network is still read; the nodes it would describe are unlabelled and without attributes.
+`NAME_network` has a pair of node numbers a line; `NAME_train.mat` and `NAME_test.mat` (MATLAB 5) have the rows `Index`,
+the classes `Label` and the `Attributes` of the nodes of their classes. `train` holds the classes for training and
+validation. Where a `.mat` is missing the network is still read: the nodes it would describe have no label and no
+attributes.
 """
 
 from __future__ import annotations
 
 import io
+import tomllib
 import warnings
 from collections.abc import Sequence
+from hashlib import sha1, sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from pydantic import BaseModel
 
 from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.expected import EXPECTED, blob_id
 from fewnode.graph import Graph, Ints
 
-_PARTS = ("train", "test")
+
+class Expected(BaseModel):
+    """Table 1 of the paper for one network, its classes for training, validation and test, and the authors' files:
+    the name that they begin with, the git blob id of each, and a hash of the degrees in them, where we have them."""
+
+    nodes: int
+    edges: int
+    attributes: int
+    classes: int
+    split: tuple[int, int, int]
+    published: str | None = None
+    blobs: dict[str, str] = {}
+    degrees_sha256: str | None = None
+
+    def compare(self, graph: Graph, split: ClassSplit) -> dict[str, Any]:
+        """`expected`: the paper's counts. `difference`: how many more the built network has; negative is fewer."""
+        sizes = [len(split.train), len(split.valid), len(split.test)]
+        counts = {"nodes": graph.n, "edges": graph.n_edges, "attributes": graph.n_features, "classes": sum(sizes)}
+        difference: dict[str, Any] = {what: n - getattr(self, what) for what, n in counts.items()}
+        difference["split"] = [n - m for n, m in zip(sizes, self.split, strict=True)]
+        return {"expected": {**self.model_dump(include={*counts}), "split": [*self.split]}, "difference": difference}
+
+
+_TABLE = resources.files("fewnode.formats").joinpath("expected.toml").read_text("utf-8")
+EXPECTED = {name: Expected(**entry) for name, entry in tomllib.loads(_TABLE).items()}
+
+
+def blob_id(content: bytes) -> str:
+    """The id that git has for a file's content."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def network_of_the_paper(graph: Graph) -> str | None:
+    """Which of the four networks this is, whatever it is called and however its nodes are numbered."""
+    degrees = sha256(np.sort(graph.degree).astype("<i8").tobytes()).hexdigest()
+    for name, expected in EXPECTED.items():
+        counts = (expected.nodes, expected.edges, expected.attributes)
+        if counts == (graph.n, graph.n_edges, graph.n_features) and expected.degrees_sha256 in (None, degrees):
+            return name
+    return None
 
 
 class Part(NamedTuple):
@@ -49,50 +92,46 @@ def read_published(
     """
     name = _choose(folder, name)
     expected = next((e for e in EXPECTED.values() if e.published == name), None)
-    files = {part: folder / f"{name}_{part}.mat" for part in _PARTS}
+    files = {part: folder / f"{name}_{part}.mat" for part in ("train", "test")}
     parts = {part: read_mat(path) for part, path in files.items() if path.exists()}
     edges = read_network(folder / f"{name}_network")
     try:
-        n = _count_nodes(edges, parts)
         nodes, classes = (
             np.concatenate([np.zeros(0, np.int64), *(getattr(part, what) for part in parts.values())])
             for what in ("nodes", "classes")
         )
+        n = _count_nodes(np.concatenate([edges.ravel(), nodes]))
         ids, labels = np.unique(classes, return_inverse=True)
-        y = np.full(n, UNKNOWN)
+        y, x = np.full(n, UNKNOWN), None
         y[nodes] = labels
-        x = None
         if parts:
-            rows = np.full(n, nodes.size)  # the last row is empty: that of nodes that no part describes
-            rows[nodes] = np.arange(nodes.size)
-            described = [part.x for part in parts.values()]
-            x = sp.vstack([*described, sp.csr_array((1, described[0].shape[1]), dtype=np.float32)], format="csr")[rows]
+            stacked = sp.coo_array(sp.vstack([part.x for part in parts.values()]))
+            x = sp.csr_array((stacked.data, (nodes[stacked.row], stacked.col)), shape=(n, stacked.shape[1]))
         graph = Graph.from_edges(edges, n, x, directed=directed)
-        if len(parts) == len(_PARTS):
+        split = ClassSplit.random(y, fractions, seed)
+        if len(parts) == len(files):
             test = np.searchsorted(ids, np.unique(parts["test"].classes))
             shares = expected.split if expected else tuple(fractions)
             rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares[:2], 0), seed)
             split = ClassSplit(rest.train, rest.valid, tuple(test.tolist()))
-        else:
-            split = ClassSplit.random(y, fractions, seed)
     except FewnodeError as error:
         raise FewnodeError(f"{folder}: {name}: {error}") from None
     lacking = "is not there: the nodes it describes are unlabelled and without attributes"
     notes = [f"{path.name} {lacking}" for part, path in files.items() if part not in parts]
     info: dict[str, Any] = {"source": f"{name}_network", "notes": notes}
     info |= expected.compare(graph, split) if expected else {}
-    return Dataset(graph, y, split, tuple(str(c) for c in ids.tolist()), name=name, info=info)
+    return Dataset(graph, y, split, tuple(map(str, ids.tolist())), name=name, info=info)
 
 
 def _choose(folder: Path, name: str | None) -> str:
-    found = sorted(path.name.removesuffix("_network") for path in folder.glob("*_network") if path.is_file())
-    if not found:
+    networks = sorted(path.name.removesuffix("_network") for path in folder.glob("*_network") if path.is_file())
+    if not networks:
         raise FewnodeError(f"{folder}: no network in it, expected files dataset.json or NAME_network")
-    if name is None and len(found) > 1:
-        raise FewnodeError(f"{folder}: several networks, choose one by name: {', '.join(found)}")
-    chosen = found[0] if name is None else (name in EXPECTED and EXPECTED[name].published) or name
-    if chosen not in found:
-        raise FewnodeError(f"{folder}: no {chosen}_network{closest(chosen, found)}; there are {', '.join(found)}")
+    if name is None and len(networks) > 1:
+        raise FewnodeError(f"{folder}: several networks, choose one by name: {', '.join(networks)}")
+    chosen = networks[0] if name is None else (name in EXPECTED and EXPECTED[name].published) or name
+    if chosen not in networks:
+        raise FewnodeError(f"{folder}: no {chosen}_network{closest(chosen, networks)}; there are {', '.join(networks)}")
     return chosen
 
 
@@ -109,9 +148,8 @@ def read_network(path: Path) -> Ints:
     return pairs.T
 
 
-def _count_nodes(edges: Ints, parts: dict[str, Part]) -> int:
+def _count_nodes(named: Ints) -> int:
     """The largest number plus one; refused where nearly all numbers below it are missing, before it costs memory."""
-    named = np.concatenate([edges.ravel(), *(part.nodes for part in parts.values())])
     top, distinct = int(named.max()), np.unique(named).size
     if top > 10 * distinct + 1000:
         raise FewnodeError(f"node {top} among {distinct} nodes, expected numbers from 0 without large gaps")

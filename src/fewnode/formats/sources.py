@@ -1,21 +1,45 @@
-"""Where datasets come from: built in, a directory of ours, or a file in a layout that can be imported."""
+"""Where datasets come from: a name, a directory of ours, or a file in a layout that can be imported."""
 
 from __future__ import annotations
 
+import json
+import lzma
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from fewnode.dataset import Dataset
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from fewnode._system.files import cache_directory, one_line
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.debian import load_debian
 from fewnode.formats.directory import load_dataset
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.formats.public import PUBLIC, load_public, public_name
 from fewnode.formats.published import read_published
+from fewnode.graph import Graph, Relation
+from fewnode.interchange import read_pyg
 from fewnode.relations import Directed
 
-BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
+OGB = ("ogbn-arxiv", "ogbn-products", "ogbn-papers100M")
+PYG = {
+    **{name: ("Planetoid", "", name) for name in ("Cora", "CiteSeer", "PubMed")},
+    "CoraFull": ("CitationFull", "CitationFull", "Cora"),
+    "Cora-ML": ("CitationFull", "CitationFull", "Cora_ML"),
+    **{name: ("Amazon", "Amazon", name) for name in ("Computers", "Photo")},
+    **{name: ("Coauthor", "Coauthor", name) for name in ("CS", "Physics")},
+    **{name: (name, name) for name in ("WikiCS", "Flickr", "Reddit2")},
+}
+"""The class in `torch_geometric.datasets` that loads a network, the folder it uses, and its own name for it."""
+PUBLIC = (*PYG, *OGB)
 
 
 def load(source: str | Path, root: str | Path | None = None) -> Dataset:
@@ -33,8 +57,8 @@ def load(source: str | Path, root: str | Path | None = None) -> Dataset:
     if (path / "dataset.json").exists():
         return load_dataset(path)
     if not path.exists():
-        if name := public_name(str(source)):
-            return load_public(name, root)
+        if name := next((name for name in PUBLIC if name.lower() == str(source).lower()), None):
+            return load_public(name, Path(root) if root else cache_directory("public"))
         raise FewnodeError(
             f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), [*BUILT_IN, *PUBLIC])}; "
             "fewnode data import reads your own"
@@ -67,8 +91,7 @@ def import_dataset(
         from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
 
         ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
-        title = name or path.name.split(".")[0]
-        given = {"directed": ways, "weight_scale": scale, "split": shares, "seed": seed, "name": title}
+        given = {"directed": ways, "weight_scale": scale, "split": shares, "seed": seed, "name": name}
         return read_graph(path, **{name: value for name, value in given.items() if value is not None})
     if path.is_dir():
         if not isinstance(directed, bool) or scale:
@@ -78,3 +101,81 @@ def import_dataset(
         return read_published(path, name, fractions, seed, directed)
     data = read_dataset_npz(path, fractions, seed, directed, scale, room)
     return replace(data, name=name) if name else data
+
+
+@cache
+def load_debian() -> Dataset:
+    """The built-in network: packages of Debian 12, linked by what they depend on and classified by their section.
+
+    Depends (Pre-Depends among them), Recommends and Suggests are directed relations; edges of the network itself have
+    no direction. A name that exactly one package provides stands for that package; one with many providers is no edge.
+    Attributes count the words of the description and of nothing else. Classes under 30 packages and packages without
+    an edge are left out. Kinds of edges were read from a later index of security updates: 18 edges to kernels that had
+    been replaced by then count as Depends, as those to their successors are.
+    """
+    packed = resources.files("fewnode.formats").joinpath("debian.xz").read_bytes()
+    text, _, numbers = lzma.decompress(packed).partition(b"\n")
+    header, arrays, offset = json.loads(text), list[NDArray[Any]](), 0
+    for kind, size in header["arrays"]:
+        arrays.append(np.frombuffer(numbers, kind, size, offset))
+        offset += arrays[-1].nbytes
+    upper, neighbours, lengths, columns, counts, y, codes = arrays
+    starts, n = np.cumsum(np.append(0, lengths), dtype=np.int32), y.size
+    x = sp.csr_array((counts.astype(np.float32), columns.astype(np.int32), starts), (n, header["n_features"]))
+    edges = np.stack([np.repeat(np.arange(n), upper), neighbours.astype(np.int64)])
+    relations = []
+    for bit, name in enumerate(header["relations"]):  # a bit for each that leads to the higher number, then the others
+        up, down = (codes.astype(np.int64) >> (bit + way * len(header["relations"])) & 1 > 0 for way in (0, 1))
+        own = np.concatenate([edges[:, up], edges[::-1, down]], axis=1)
+        relations.append(Relation(name, Graph.from_edges(own, n, directed=True).adj, directed=True))
+    graph = replace(Graph.from_edges(edges, n, x), relations=tuple(relations))
+    nodes, words = map(tuple, header["names"])
+    split = ClassSplit(*map(tuple, header["split"]))
+    labels, classes = y.astype(np.int64) + UNKNOWN, tuple(header["classes"])
+    return Dataset(graph, labels, split, classes, nodes, words, header["name"], header["info"])
+
+
+BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
+
+
+def load_public(name: str, folder: Path) -> Dataset:
+    """A well-known network, from the folder if it was fetched before, else from the web by PyG's or OGB's own loader.
+
+    What PyG has beside graph, attributes and classes, such as masks, is listed in `info["unused"]`. Classes are dealt
+    into training, validation and test at random, with seed 0.
+    """
+    try:
+        with redirect_stdout(sys.stderr), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about their own code and files
+            parts = read_pyg(_ogb(name, folder) if name in OGB else _pyg(name, folder))
+    except FewnodeError:
+        raise
+    except ModuleNotFoundError as error:
+        package, extra = ("OGB", "ogb") if name in OGB else ("PyG", "pyg")
+        told = f"{name} is loaded by {package}, which is not installed ({error})"
+        raise FewnodeError(f"{told}: pip install 'fewnode[{extra}]'") from None
+    except (Exception, SystemExit) as error:  # whatever their code does with a file that is not theirs
+        where = folder / (name.replace("-", "_") if name in OGB else PYG[name][1] or name)
+        raise FewnodeError(
+            f"{name} could not be loaded ({one_line(error) or type(error).__name__}); it is fetched once and needs a "
+            f"network then; if you have its raw files, put them below {where}"
+        ) from None
+    data = Dataset.from_parts(replace(parts, unused=()), name=name)
+    return replace(data, info={**data.info, "unused": list(parts.unused)}) if parts.unused else data
+
+
+def _pyg(name: str, root: Path) -> Any:
+    from torch_geometric import datasets
+
+    loader, folder, *own_name = PYG[name]
+    return getattr(datasets, loader)(str(root / folder), *own_name)
+
+
+def _ogb(name: str, root: Path) -> Any:
+    from ogb.nodeproppred import PygNodePropPredDataset
+    from torch.serialization import safe_globals
+    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    with safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):  # OGB reads its own file in this way
+        return PygNodePropPredDataset(name, str(root))

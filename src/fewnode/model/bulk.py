@@ -1,7 +1,7 @@
 """Every node of a network larger than memory, judged in blocks from disk to disk.
 
-z is read from the embedding that was kept with the run. Where there is none, it is made once: by GPN+ in tiles, by GPN
-in memory. The numbers are those of `judge` in memory.
+z is made once, by GPN+ in tiles and by GPN in memory, unless the user's cache has it. The numbers are those of `judge`
+in memory.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from fewnode.formats.directory import load_dataset, map_safetensors, write_safet
 from fewnode.graph import Ints
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
-from fewnode.model.embedding_cache import fingerprint, recall
 from fewnode.model.estimator import Estimator
-from fewnode.model.model_files import load_model
+from fewnode.model.model_files import fingerprint, load_model, recall
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
-from fewnode.recognition.openness import cannot_tell, closed_because
-from fewnode.recognition.population import claimable
+from fewnode.recognition.population import cannot_tell, claimable, closed_because
 from fewnode.recognition.question import Question
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -57,7 +55,7 @@ class Bulk:
 
     @property
     def z(self) -> Path:
-        """The embedding of all nodes, where none was kept with the run."""
+        """The embedding of all nodes."""
         return self.work / "z.safetensors"
 
     def given(self, data: Dataset) -> Given:
@@ -102,12 +100,11 @@ def classify(bulk: Bulk, out: Path, resume: bool = False, workers: Workers = HER
 
 
 def _embed(bulk: Bulk, model: Estimator, data: Dataset, workers: Workers) -> None:
-    """z and importance of all nodes as a file, unless an earlier process has kept them for this machine."""
-    known = recall(model, data)
-    if bulk.z.exists() or (known and workers.alone):
+    """z and importance of all nodes as a file: on a cluster, others read it."""
+    if bulk.z.exists():
         return
     folder = bulk.work / "views"
-    if not known and isinstance(model.method_, GPNPlus):
+    if not recall(model, data) and isinstance(model.method_, GPNPlus):
         model.method_.room = Room.of(data.graph, folder, model.all_settings(), workers)
     write_safetensors(bulk.z, as_arrays(model.space(data.graph).embedding))
     shutil.rmtree(folder, ignore_errors=True)
@@ -125,7 +122,7 @@ def write_answers(path: Path, bulk: Bulk, low: int, high: int) -> None:
 def _prepared(bulk: Bulk) -> Question:
     """Once in a process: what share of the network is in the classes is the same for all blocks."""
     model, data = _opened(bulk.run, bulk.home)
-    if not model.has_space(data.graph) and not recall(model, data):
+    if not model.has_space(data.graph):
         model.space(data.graph, from_arrays(map_safetensors(bulk.z), data.graph.n))
     return model.question(data, bulk.given(data), bulk.multi_label)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode._system.kept import Kept
-from fewnode._system.locks import threads
+from fewnode._system.kept import Kept, threads
 from fewnode.dataset import Dataset
-from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.evidence import Evidence
@@ -25,7 +22,7 @@ from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_
 from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method
-from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
+from fewnode.model.fitting import TaskShape, fit_method, recorded_head
 from fewnode.model.progress import training_bar
 from fewnode.nodes import (
     Labels,
@@ -55,6 +52,8 @@ WAY = 5
 """Of tasks to train on, unless told otherwise: as in the paper, or as many as there are training classes."""
 GRAPHS = 3
 """Networks of which a model keeps z in memory."""
+DEFAULTS = {"method": "gpn-plus", "way": None, "shot": 5, "query": None, "seed": 0, "features": None}
+"""Of the constructor's named arguments."""
 
 
 class Estimator:
@@ -92,11 +91,12 @@ class Estimator:
         **options: Any,
     ) -> None:
         # a file is read once: what another seed is trained with is what ran
-        self._made_by = load_plugin(method)[0] if isinstance(method, str) and is_plugin(method) else method
-        self.method_: Any = build_method(self._made_by, seed, options)
-        self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
-        self.features = features
-        self.shot, self.seed, self.options, self._asked = shot, seed, options, {"way": way, "query": query}
+        made_by = load_plugin(method)[0] if isinstance(method, str) and is_plugin(method) else method
+        named = {"method": made_by, "way": way, "shot": shot, "query": query, "seed": seed, "features": features}
+        self._given = {**named, **options}
+        self.method_: Any = build_method(made_by, seed, options)
+        self.method = name_of(made_by) if isinstance(made_by, type) else made_by
+        self.shot, self.seed, self.features, self.options = shot, seed, features, options
         self.way = WAY if way is None else way
         own = self.method_.queries if isinstance(self.method_, HasQueries) else None
         self.query = own or shot if query is None else query
@@ -134,7 +134,7 @@ class Estimator:
             if checkpoints is not None:
                 agreed = {**self.all_settings(), "data": data.sha256, "threads": threads()}
                 journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
-            if self._asked["way"] is None:
+            if self._given["way"] is None:
                 self.way = max(2, min(WAY, len(data.split.train))) if data.split.train else WAY
             shape, self._kept = TaskShape(self.way, self.shot, self.query, self.seed), Kept(GRAPHS)
             self.trained_, space = fit_method(self.method_, data, self._read(data.graph), shape, journal)
@@ -302,44 +302,37 @@ class Estimator:
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
+        self._need_width(data.graph)
         ours, theirs = self.trained_["feature_names"], data.feature_names
-        if data.graph.n_features != self.trained_["n_features"]:
-            raise FewnodeError(
-                f"{data.name} has {data.graph.n_features} attributes, the model reads {self.trained_['n_features']}"
-            )
         if ours and theirs and list(theirs) != ours:
             first = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
             raise FewnodeError(
                 f"attribute {first} of {data.name} is {theirs[first]!r}, the model reads {ours[first]!r}"
             )
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make an estimator like this one, in another process, too."""
-        return {**self.all_settings(), "options": self.options}
-
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""
-        return Estimator(self._made_by, self.way, self.shot, self.query, seed, self.features, **self.options)
+        return Estimator(**{**self._given, "way": self.way, "query": self.query, "seed": seed})
 
     def _read(self, graph: Graph) -> Graph:
         """The graph as the method is given it: with attributes made from its structure, if `features` says so."""
         if self.features is None:
             return graph
-        made = self._kept(("features", graph.fingerprint), lambda: self._featured(graph))
+        features, key = self.features, ("features", graph.fingerprint)
+        made = self._kept(key, lambda: structural_features(graph, features, self.seed))
         if self.trained_ and made.n_features != self.trained_["width"]:
             raise FewnodeError(
                 f"{self.features} makes {made.n_features} attributes here, the model reads {self.trained_['width']}"
             )
         return made
 
-    def _featured(self, graph: Graph) -> Graph:
-        return structural_features(graph, str(self.features), self.seed)
-
     def _check(self, graph: Graph) -> None:
         """Refuse to answer before a fit, and a network of another width."""
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        self._need_width(graph)
+
+    def _need_width(self, graph: Graph) -> None:
         if graph.n_features != self.trained_["n_features"]:
             raise FewnodeError(
                 f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
@@ -370,13 +363,12 @@ class Estimator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments that make an unfitted estimator like this one."""
-        given = {"method": self._made_by, **self._asked}
-        return {**{name: given.get(name, getattr(self, name)) for name in self._defaults()}, **self.options}
+        return dict(self._given)
 
     def set_params(self, **changes: Any) -> Self:
         """Make it anew with some arguments changed. It has to be fitted again."""
         if changes:
-            type(self).__init__(self, **{**self.get_params(), **changes})
+            type(self).__init__(self, **{**self._given, **changes})
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -384,16 +376,6 @@ class Estimator:
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
 
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        """The named arguments of the constructor, and what they are unless told otherwise."""
-        known = inspect.signature(cls).parameters.values()
-        return {each.name: each.default for each in known if each.kind is not each.VAR_KEYWORD}
-
     def __repr__(self) -> str:
-        defaults = self._defaults()
-        changed = {name: v for name, v in self.get_params().items() if name not in defaults or v != defaults[name]}
+        changed = {name: v for name, v in self._given.items() if name not in DEFAULTS or v != DEFAULTS[name]}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
-    def _repr_html_(self) -> str:
-        return facts_html(repr(self), short_facts(self.trained_))

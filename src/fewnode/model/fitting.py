@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import fewnode
-from fewnode._system.locks import threads
+from fewnode._system.kept import threads
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -63,29 +63,37 @@ def fit_method(
         method.fit_in_steps(graph, train, valid, journal)
     else:
         method.fit(graph, train, valid)
-    record = training_record(method, data, graph)
-    if not isinstance(method, Embeds):
-        history = record["history"]
-        validated = {str(shape.shot): history.best.accuracy} if history else {}
-        found: dict[str, Any] = {"temperature": None, "membership": None, "worth": 1.0, "validated": validated}
-    else:
+    history = method.history_ if isinstance(method, HasHistory) else None
+    learned: dict[str, Any] = {"temperature": None, "membership": None, "worth": 1.0}
+    validated = {str(shape.shot): history.best.accuracy} if history else {}
+    if isinstance(method, Embeds):
         space, validated = calibrated(space or space_of(method, graph), data, train, valid, shape.way)
-        found = {**head_record(space.head), "validated": validated}
-    record["history"] = asdict(record["history"]) if record["history"] else None
-    return {**record, **found, "seconds": time.perf_counter() - start}, space
-
-
-def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
-    """What a notebook shows of a model: the record that is kept with it, in a few lines."""
-    if not trained:
-        return {"fitted": "not yet"}
-    accuracy = ", ".join(f"{100 * value:.1f} % with {shots}" for shots, value in trained["validated"].items())
-    return {
-        "fitted": f"on {trained['data']['name']}, {trained['data']['nodes']:,} nodes, in {trained['seconds']:.1f} s",
-        "base classes": f"{len(trained['classes']['train'])} training, {len(trained['classes']['valid'])} validation",
-        "validation accuracy": f"{accuracy} labels a class" if accuracy else None,
-        "none of these": "can be told" if trained["membership"] else "cannot be told",
+        head = space.head
+        learned = {
+            "temperature": {mode: asdict(each) for mode, each in head.temperatures.items()} or None,
+            "membership": asdict(head.membership) if head.membership else None,
+            "worth": head.worth,
+        }
+    record = {
+        "n_features": data.graph.n_features,
+        "width": graph.n_features,
+        "feature_names": list(data.feature_names) if data.feature_names else None,
+        "data": {"name": data.name, "sha256": data.sha256, "nodes": data.graph.n, "edges": data.graph.n_edges},
+        "classes": {part: [data.class_names[c] for c in data.split.part(part)] for part in PARTS},
+        "history": asdict(history) if history else None,
+        "threads": threads(),
+        "versions": {"fewnode": fewnode.__version__, "numpy": np.__version__, "python": platform.python_version()},
+        "validated": validated,
+        "seconds": time.perf_counter() - start,
     }
+    return {**record, **learned}, space
+
+
+def recorded_head(head: Head, trained: Mapping[str, Any]) -> Head:
+    """The head of a fitted method, calibrated as its record says. `TypeError` if it is not one."""
+    temperatures = {mode: Temperature(**numbers) for mode, numbers in (trained["temperature"] or {}).items()}
+    membership = MembershipModel(**trained["membership"]) if trained["membership"] else None
+    return replace(head, temperatures=temperatures, membership=membership, worth=trained["worth"])
 
 
 def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:
@@ -116,36 +124,6 @@ def _split_again(split: ClassSplit) -> str:
         return f"{told} to learn from and to choose by; gpn-plus needs none"
     better = ClassSplit(tuple(base[:-2]), tuple(base[-2:]), split.test)
     return f"{told}: split the {len(base) + len(split.test)} classes again, such as split=fewnode.{better}"
-
-
-def training_record(method: object, data: Dataset, graph: Graph) -> dict[str, Any]:
-    """What a model is trained on and by, to be kept with it. `graph` is as the method reads it."""
-    return {
-        "n_features": data.graph.n_features,
-        "width": graph.n_features,
-        "feature_names": list(data.feature_names) if data.feature_names else None,
-        "data": {"name": data.name, "sha256": data.sha256, "nodes": data.graph.n, "edges": data.graph.n_edges},
-        "classes": {part: [data.class_names[c] for c in data.split.part(part)] for part in PARTS},
-        "history": method.history_ if isinstance(method, HasHistory) else None,
-        "threads": threads(),
-        "versions": {"fewnode": fewnode.__version__, "numpy": np.__version__, "python": platform.python_version()},
-    }
-
-
-def head_record(head: Head) -> dict[str, Any]:
-    """What calibration learned, for the file of a model."""
-    return {
-        "temperature": {mode: asdict(each) for mode, each in head.temperatures.items()} or None,
-        "membership": asdict(head.membership) if head.membership else None,
-        "worth": head.worth,
-    }
-
-
-def recorded_head(head: Head, trained: Mapping[str, Any]) -> Head:
-    """The head of a fitted method, calibrated as its record says. `TypeError` if it is not one."""
-    temperatures = {mode: Temperature(**numbers) for mode, numbers in (trained["temperature"] or {}).items()}
-    membership = MembershipModel(**trained["membership"]) if trained["membership"] else None
-    return replace(head, temperatures=temperatures, membership=membership, worth=trained["worth"])
 
 
 def calibrated(

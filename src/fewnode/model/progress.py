@@ -1,11 +1,10 @@
-"""How far a training is: a bar in a notebook, a bar on a terminal, plain lines anywhere else."""
+"""How far a training is: a bar on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from html import escape
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fewnode.errors import visible
@@ -13,59 +12,29 @@ from fewnode.errors import visible
 if TYPE_CHECKING:
     from fewnode.train import History, OnStep
 
-Say = Callable[[str], None]
-
 
 def _say(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
+@contextmanager
 def training_bar(
-    episodes: int, say: Say = _say, title: str = "training", plain: bool = False
-) -> AbstractContextManager[OnStep]:
-    """What shows each step of a training, as it suits the place; `plain` lines go to `say`."""
-    if plain or not (_in_notebook() or sys.stderr.isatty()):
-        return _plain_lines(episodes, say, title)
-    return _notebook_bar(episodes, title) if _in_notebook() else _terminal_bar(episodes, title)
+    episodes: int, say: Callable[[str], None] = _say, title: str = "training", plain: bool = False
+) -> Iterator[OnStep]:
+    """What shows each step of a training, as it suits the place; `plain` lines go to `say`, ten of them at most."""
+    if plain or not sys.stderr.isatty():
+        every = max(1, episodes // 10)
 
+        def tell(step: int, loss: float, history: History) -> None:
+            if step == history.done and (step % every == 0 or history.stopped):  # after a validation
+                say(f"{history.part or title}  {step}/{episodes}  {_status(loss, history)}")
 
-def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
-
-
-@contextmanager
-def _notebook_bar(episodes: int, title: str) -> Iterator[OnStep]:
-    """One HTML element a part, changed in place. rich would need `ipywidgets` for it."""
-    from IPython.display import HTML, display
-
-    shown: dict[str, Any] = {}
-
-    def draw(step: int, loss: float, history: History) -> None:
-        end, name = step if history.stopped else episodes, escape(history.part or title)
-        bar = HTML(f"{name} <progress value='{step}' max='{end}'></progress> {step}/{end} {_status(loss, history)}")
-        if history.part in shown:
-            shown[history.part].update(bar)
-        else:
-            shown[history.part] = display(bar, display_id=True)
-
-    yield draw
-
-
-@contextmanager
-def _terminal_bar(episodes: int, title: str) -> Iterator[OnStep]:
+        yield tell
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed}/{task.total}  {task.fields[status]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    columns = (*Progress.get_default_columns(), TextColumn("{task.completed}/{task.total}  {task.fields[status]}"))
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bars: dict[str, Any] = {}
 
@@ -76,18 +45,6 @@ def _terminal_bar(episodes: int, title: str) -> Iterator[OnStep]:
             progress.update(bars[history.part], completed=step, total=end, status=_status(loss, history))
 
         yield draw
-
-
-@contextmanager
-def _plain_lines(episodes: int, say: Say, title: str) -> Iterator[OnStep]:
-    """Ten lines at most, each after a validation."""
-    every = max(1, episodes // 10)
-
-    def draw(step: int, loss: float, history: History) -> None:
-        if step == history.done and (step % every == 0 or history.stopped):
-            say(f"{history.part or title}  {step}/{episodes}  {_status(loss, history)}")
-
-    yield draw
 
 
 def _status(loss: float, history: History) -> str:

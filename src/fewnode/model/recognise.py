@@ -19,9 +19,8 @@ from fewnode._system.files import cache_directory
 from fewnode._system.kept import Kept
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.model.embedding_cache import keep, recall
 from fewnode.model.estimator import Estimator
-from fewnode.model.model_files import load_model
+from fewnode.model.model_files import keep, load_model, recall
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Class, Given

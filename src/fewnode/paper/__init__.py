@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.formats.debian import build_debian
 from fewnode.paper.linked_texts import DUMPS, build_linked_texts
 from fewnode.paper.reddit import build_reddit
 
 BUILDERS: dict[str, Callable[[Path], Dataset]] = {
-    "debian": build_debian,
     **{name: partial(build_linked_texts, name) for name in DUMPS},
     "reddit": build_reddit,
 }

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from fewnode._system.files import exclusive, one_line
-from fewnode._system.locks import fsync_directory
+from fewnode._system.files import exclusive, fsync_directory, one_line
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.expected import EXPECTED, blob_id
+from fewnode.formats.published import EXPECTED, blob_id
 
 DEFAULT_BASE = "https://raw.githubusercontent.com/kaize0409/GPN/54ed935/few_shot_data/"
 MAX_BYTES = 1 << 28

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import html
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.formats.debian import linked_core
-from fewnode.formats.expected import EXPECTED
+from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
 from fewnode.tables.bag import choose_vocabulary, encode
@@ -31,8 +30,6 @@ MAX_SKIPPED = 1_000_000
 
 Name = Annotated[str, StringConstraints(max_length=1000)]
 Id = Annotated[Name, StringConstraints(min_length=1)]
-
-
 LinkedText: TypeAlias = tuple[str, str | None, int | None, str | None, str]
 """A record's id, label, year, text and links; without a label or a text it is no node."""
 
@@ -92,28 +89,13 @@ class Paper(_Strict):
         return self.id, label, self.year, text, "\n".join(self.references or [])
 
 
-Dump: TypeAlias = tuple[str, Callable[[bytes | None], LinkedText], int]
-DUMPS: dict[str, Dump] = {
-    "amazon-clothing": (
-        "meta_Clothing_Shoes_and_Jewelry.json",
-        lambda line: parse(line, Product).linked("also_viewed"),
-        0,
-    ),
+_CLOTHING = "meta_Clothing_Shoes_and_Jewelry"
+DUMPS: dict[str, tuple[str, Callable[[bytes | None], LinkedText], int]] = {
+    "amazon-clothing": (f"{_CLOTHING}.json", lambda line: parse(line, Product).linked("also_viewed"), 0),
     "amazon-electronics": ("meta_Electronics.json", lambda line: parse(line, Product).linked("bought_together"), 0),
     "dblp": ("dblp_papers_v11.txt", lambda line: parse(line, Paper).linked(), 20),
 }
 """The file that each network is made from, how a line of it is read, and how many years a class must span."""
-
-
-@contextmanager
-def _temporary_database() -> Iterator[sqlite3.Connection]:
-    """On the disk, and gone when it is closed."""
-    try:
-        with closing(sqlite3.connect("")) as database:
-            database.execute("PRAGMA cache_size = -65536")
-            yield database
-    except sqlite3.OperationalError as error:
-        raise OSError(f"temporary database: {error}") from error  # the disk is full
 
 
 _CANDIDATES = """
@@ -129,24 +111,33 @@ def build_linked_texts(name: str, raw: Path) -> Dataset:
     file_name, read, min_years = DUMPS[name]
     path = find_raw(raw, file_name)
     expected, skipped, total = EXPECTED[name], list[tuple[int, str]](), 0
-    with _temporary_database() as database:
-        database.execute("CREATE TABLE record (id TEXT UNIQUE, label TEXT, year INT, text TEXT, links TEXT)")
-        for line in read_lines(path):
-            try:
-                if not database.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?)", read(line)).rowcount:
-                    raise BadRecordError("duplicate id")
-            except BadRecordError as error:
-                skipped.append((total, str(error)))
-            total += 1
-            if len(skipped) > MAX_SKIPPED:
-                break
-        kinds = counted(path, skipped, total)
-        nodes = database.execute(_CANDIDATES, (MIN_CLASS, MAX_CLASS, min_years)).fetchall()
+    try:
+        with closing(sqlite3.connect("")) as database:  # on the disk, and gone when it is closed
+            database.execute("PRAGMA cache_size = -65536")
+            database.execute("CREATE TABLE record (id TEXT UNIQUE, label TEXT, year INT, text TEXT, links TEXT)")
+            for line in read_lines(path):
+                try:
+                    if not database.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?)", read(line)).rowcount:
+                        raise BadRecordError("duplicate id")
+                except BadRecordError as error:
+                    skipped.append((total, str(error)))
+                total += 1
+                if len(skipped) > MAX_SKIPPED:
+                    break
+            kinds = counted(path, skipped, total)
+            nodes = database.execute(_CANDIDATES, (MIN_CLASS, MAX_CLASS, min_years)).fetchall()
+    except sqlite3.OperationalError as error:
+        raise OSError(f"temporary database: {error}") from error  # the disk is full
     row = {node[0]: i for i, node in enumerate(nodes)}
     ends = [(i, row[other]) for i, node in enumerate(nodes) for other in node[3].split("\n") if other in row]
     adj = Graph.from_edges(np.array(ends, np.int64).reshape(-1, 2).T, len(nodes)).adj
     names, y = np.unique(np.array([node[1] for node in nodes], dtype=object), return_inverse=True)
-    kept = linked_core(adj, y, MIN_CLASS)
+    kept = np.arange(y.size)
+    while kept.size:  # dropping a class can isolate a node, and dropping a node can shrink a class
+        fit = (np.diff(adj[kept][:, kept].indptr) > 0) & (np.bincount(y[kept])[y[kept]] >= MIN_CLASS)
+        if fit.all():
+            break
+        kept = kept[fit]
     if not kept.size:
         raise FewnodeError(f"{path}: {total:,} records, but no class has {MIN_CLASS} to {MAX_CLASS} linked nodes")
     documents = [nodes[i][2] for i in kept.tolist()]

@@ -82,7 +82,10 @@ def read_whole(path: Path, limit: int) -> bytearray:
 
 
 def parse(line: bytes | None, kind: type[Record]) -> Record:
-    """One line as a record: JSON, or a Python literal as `repr` writes it. `BadRecordError` says what is wrong."""
+    """One line as a record: JSON, or a Python literal as `repr` writes it. `BadRecordError` says what is wrong.
+
+    Python's own parser runs nothing of a literal, but its syntax tree takes hundreds of bytes for a character.
+    """
     if line is None:
         raise BadRecordError(f"longer than {MAX_LINE >> 20} MB")
     if b"\0" in line:
@@ -93,13 +96,19 @@ def parse(line: bytes | None, kind: type[Record]) -> Record:
         raise BadRecordError("not UTF-8") from None
     if not text:
         raise BadRecordError("empty line")
-    for read in (kind.model_validate_json, lambda text: kind.model_validate(_literal(text))):
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        if not (wrong := fault(error)).startswith("Invalid JSON"):
+            raise BadRecordError(wrong) from None
+    with warnings.catch_warnings(), suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        warnings.simplefilter("ignore")  # an unknown escape such as \/ is kept as it is
+        literal = ast.literal_eval(text if len(text) <= MAX_LITERAL else "")
         try:
-            return read(text)
+            return kind.model_validate(literal)
         except ValidationError as error:
-            if not (wrong := fault(error)).startswith("Invalid JSON"):
-                raise BadRecordError(wrong) from None
-    raise BadRecordError("not a record")
+            raise BadRecordError(fault(error)) from None
+    raise BadRecordError("neither JSON nor a Python literal")
 
 
 def fault(error: ValidationError) -> str:
@@ -108,15 +117,6 @@ def fault(error: ValidationError) -> str:
     if first["type"] == "model_type" and not first["loc"]:
         return "not a record"
     return ": ".join([*(str(name)[:40] for name in first["loc"][:1]), first["msg"]])
-
-
-def _literal(text: str) -> object:
-    """By Python's own parser, which runs nothing. A syntax tree takes hundreds of bytes for a character."""
-    if len(text) <= MAX_LITERAL:
-        with warnings.catch_warnings(), suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            warnings.simplefilter("ignore")  # an unknown escape such as \/ is kept as it is
-            return ast.literal_eval(text)
-    raise BadRecordError("neither JSON nor a Python literal")
 
 
 def counted(path: Path, skipped: Sequence[tuple[int, str]], total: int, unit: str = "line") -> dict[str, int]:

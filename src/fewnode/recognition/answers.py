@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode._system.files import write_text
+from fewnode._system.sheets import csv_text
 from fewnode.dataset import Dataset
-from fewnode.display import SHOWN, Shown, as_frame
-from fewnode.errors import FewnodeError
+from fewnode.display import SHOWN, Shown, table_html
+from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
-from fewnode.recognition import answer_tables as tables
-from fewnode.recognition.answer_tables import DIGITS
-from fewnode.recognition.class_bias import checked_shares, in_proportion
 from fewnode.recognition.space import Explanation
 
 NONE = "none of these"
@@ -28,6 +28,13 @@ DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
 SEPARATOR = "|"
 """Between the classes of a node in a table of answers."""
+DIGITS = 6
+"""Of a probability that is shown."""
+COLUMNS = ("node", "label", "probability", "member", "nearest", "words", "because")
+"""What a table of answers has beside a column a class."""
+STEPS, CLOSE = 2_000, 1e-6
+"""Of `in_proportion`: rounds at most, and how far shares may be from those asked for."""
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,14 +54,16 @@ class Answers(Shown):
 
     nodes: list[str]
     classes: list[str]
-    probabilities: NDArray[np.float64]
-    member: NDArray[np.float64] | None
+    probabilities: Doubles
+    member: Doubles | None
     support: list[tuple[str, str]]
     why: Explanation | None = None
     closed_set: bool = False
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    top: int = 0
+    """How many nodes of each class have its label beside the given ones, where nodes are only ranked."""
     left_out: Mapping[str, float] = field(default_factory=dict)
     """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
@@ -65,15 +74,11 @@ class Answers(Shown):
     """Gives z of each node, for a map; None if the method has none."""
 
     def __post_init__(self) -> None:
-        for numbers in (self.probabilities, self.member):
-            if numbers is None:
-                continue
-            bad = ~np.isfinite(numbers if numbers.ndim == 1 else numbers.sum(axis=1))
-            if bad.any():
-                name = self.nodes[int(bad.argmax())]
+        for column in (self.probabilities.sum(axis=1), self.member):
+            if column is not None and (bad := ~np.isfinite(column)).any():
                 raise FewnodeError(
-                    f"node {name!r}: its probability is not a finite number; look for numbers too large in the model "
-                    "or in the attributes of the node"
+                    f"node {self.nodes[int(bad.argmax())]!r}: its probability is not a finite number; look for numbers "
+                    "too large in the model or in the attributes of the node"
                 )
 
     @cached_property
@@ -83,21 +88,28 @@ class Answers(Shown):
         If `multi_label`, all classes that are at least as likely as the threshold, joined by `|`.
         """
         if self.multi_label:
-            chosen = [np.flatnonzero(row >= self.threshold).tolist() for row in self.probabilities]
-            return [SEPARATOR.join(self.classes[c] for c in own) or NONE for own in chosen]
+            return [SEPARATOR.join(own) or NONE for own in self._several]
         names = [*self.classes, NONE]
         return [names[place] for place in self.places.tolist()]
+
+    @property
+    def _several(self) -> list[list[str]]:
+        claimed = self.probabilities >= self.threshold
+        return [[self.classes[c] for c in np.flatnonzero(row).tolist()] for row in claimed]
 
     @cached_property
     def places(self) -> Ints:
         """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
-        best: Ints = self.probabilities.argmax(axis=1)
+        best, top = self.probabilities.argmax(axis=1), reduce(np.maximum, self.probabilities.T)
         if self.closed_set:
-            return best
-        if self.member is None:  # only ranked: the given nodes alone are known
-            return np.where(self.probabilities.max(axis=1) == 1, best, -1)
-        refused = reduce(np.maximum, self.probabilities.T) <= 0  # said by somebody; holds at a threshold of 0
-        return np.where((self.member < self.threshold) | refused, -1, best)
+            return np.where(top <= 0, -1, best)
+        if self.member is not None:
+            return np.where((self.member < self.threshold) | (top <= 0), -1, best)  # 0 is said by somebody
+        known = top == 1  # only ranked: the given nodes alone are known
+        for c in range(len(self.classes)):
+            others = np.flatnonzero((best == c) & ~known)
+            known[others[np.argsort(-top[others], kind="stable")[: self.top]]] = True
+        return np.where(known, best, -1)
 
     @property
     def check(self) -> str:
@@ -107,12 +119,12 @@ class Answers(Shown):
         return "; ".join(filter(None, [some, "" if self.closed_set or self.member is not None else self.reason]))
 
     @cached_property
-    def probability(self) -> NDArray[np.float64]:
+    def probability(self) -> Doubles:
         """Of the label that each node has; of none of these it is 1 - member.
 
         If `multi_label`, of the likeliest class, whatever the label.
         """
-        top: NDArray[np.float64] = reduce(np.maximum, self.probabilities.T)  # sooner than by rows, which are short
+        top: Doubles = reduce(np.maximum, self.probabilities.T)  # sooner than by rows, which are short
         if self.multi_label or self.closed_set or self.member is None:
             return top
         return np.where(self.places < 0, np.round(1 - self.member, DIGITS), top)
@@ -126,11 +138,11 @@ class Answers(Shown):
         if self.multi_label:
             raise FewnodeError("several classes a node: each is judged on its own, so their shares sum to nothing")
         wanted, label = checked_shares(self.classes, shares), dict(self.support)
-        place = {name: c for c, name in enumerate(self.classes)}
         given = np.array([node in label for node in self.nodes], bool)
         total = self.probabilities.sum(axis=1, keepdims=True)
         weight = np.ones(len(self.nodes)) if self.member is None or self.closed_set else self.member
-        taken = np.bincount([place[label[self.nodes[i]]] for i in np.flatnonzero(given)], minlength=wanted.size)
+        own = [self.classes.index(label[self.nodes[i]]) for i in np.flatnonzero(given)]
+        taken = np.bincount(own, minlength=wanted.size)
         left = np.maximum(wanted * (weight[~given].sum() + taken.sum()) - taken, 0)
         found = self.probabilities.copy()
         if left.sum():
@@ -138,34 +150,76 @@ class Answers(Shown):
             found[~given] = in_proportion(among, left / left.sum(), weight[~given]) * total[~given]
         return replace(self, probabilities=found.round(DIGITS))
 
+    # --- tables ---
+
     @property
     def nearest(self) -> list[list[str]]:
         """The support nodes nearest to each node, nearest first; empty unless explained."""
         return [[self.support[i][0] for i in row] for row in self.why.nearest] if self.why else []
 
+    @property
+    def _reasons(self) -> dict[str, list[Any]]:
+        """The columns that say why, those that there are."""
+        reasons = {"nearest": self.nearest if self.why else None, "words": self.words, "because": self.because}
+        return {name: column for name, column in reasons.items() if column is not None}
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """`node`, `label`, `probability`, one a class, `member` (NaN: not known) and, if explained, why."""
+        named: dict[str, Any] = {"node": self.nodes, "label": self.labels, "probability": self.probability}
+        named |= dict(zip(class_columns(self.classes), self.probabilities.T, strict=True))
+        named["member"] = np.full(len(self.nodes), np.nan) if self.member is None else self.member
+        return named | self._reasons
+
     def to_csv(self) -> str:
-        """`node,label,probability`, one column a class, `member` (empty: not known) and, if explained, `nearest`."""
-        return tables.csv(self)
-
-    def support_csv(self) -> str:
-        """`node,class,beta`: the weight of each support node in its class's prototype."""
-        return tables.support_csv(self)
-
-    def support_table(self) -> str:
-        """The same for people: the heaviest support node of each class first."""
-        return tables.support_text(self)
+        """The columns as text; `member` is empty where it is not known."""
+        named = self.columns
+        cells = [_cells(column) for column in named.values()]
+        return csv_text([list(named), *map(list, zip(*cells, strict=True))])
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_csv`."""
-        return as_frame(tables.columns(self))
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.columns))
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with the columns of `to_csv`."""
-        return tables.arrow(self)
+        import pyarrow  # half a second to import
+
+        return pyarrow.table(self.columns)
 
     def to_json(self) -> dict[str, Any]:
         """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
-        return tables.as_object(self)
+        rows: dict[str, list[Any]] = {"node": self.nodes, "label": self.labels}
+        rows["probability"] = self.probability.tolist()
+        rows["probabilities"] = [dict(zip(self.classes, row, strict=True)) for row in self.probabilities.tolist()]
+        rows["member"] = [None] * len(self.nodes) if self.member is None else self.member.tolist()
+        rows |= self._reasons | ({"labels": self._several} if self.multi_label else {})
+        predictions = [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
+        beta = [{"beta": beta} for beta in self.why.beta.tolist()] if self.why else [{}] * len(self.support)
+        given = zip(self.support, beta, strict=True)
+        support = [{"node": node, "class": label, **weight} for (node, label), weight in given]
+        mode: dict[str, Any] = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
+        mode |= {"multi_label": True} if self.multi_label else {}
+        ranks = {name: rank for name, rank in self.left_out.items() if rank == rank}
+        mode |= {"left_out": ranks} if ranks else {}
+        told = {"classes": self.classes, "closed_set": self.closed_set, **mode}
+        return {**told, "support": support, "predictions": predictions}
+
+    def support_csv(self) -> str:
+        """`node,class,beta`: the weight of each support node in its class's prototype."""
+        return csv_text([["node", "class", "beta"], *([*pair, f"{beta:.6f}"] for pair, beta in self._weighted)])
+
+    def support_table(self) -> str:
+        """The weights for people: the heaviest support node of each class first."""
+        rows = sorted(self._weighted, key=lambda row: (row[0][1], -row[1]))
+        width = max([len(node) for (node, _), _ in rows], default=0)
+        return "\n".join(f"  {node.ljust(width)}  β = {beta:.3f}  {label}" for (node, label), beta in rows)
+
+    @property
+    def _weighted(self) -> list[tuple[tuple[str, str], float]]:
+        return list(zip(self.support, self.why.beta.tolist() if self.why else [], strict=False))
 
     def write(self, path: Path) -> None:
         write_text(path, self.to_csv())
@@ -188,4 +242,69 @@ class Answers(Shown):
         return {"nodes": f"{len(self.nodes):,}", **{name: f"{count:,}" for name, count in counts.most_common(SHOWN)}}
 
     def _repr_html_(self) -> str:
-        return tables.html(self)
+        """The nodes that are surest to be in a class."""
+        sure = self.probabilities.max(axis=1) if self.member is None else self.member
+        first = np.argsort(-sure, kind="stable")[:SHOWN].tolist()
+        member = ["" if self.member is None else f"{sure[i]:.3f}" for i in first]
+        some = zip(first, member, strict=True)
+        rows = [[self.nodes[i], self.labels[i], f"{self.probability[i]:.3f}", m] for i, m in some]
+        title = ", ".join(f"{name} {count}" for name, count in self.facts().items())
+        return table_html(title, COLUMNS[:4], rows, len(self.nodes))
+
+
+def class_columns(classes: Sequence[str]) -> list[str]:
+    """A column name for each class, none of them equal to another or to one of `COLUMNS`.
+
+    A class called like one of those is p(NAME); and so is one called p(…), or it could be taken for that.
+
+    >>> class_columns(["mail", "node", "p(node)"])
+    ['mail', 'p(node)', 'p(p(node))']
+    """
+    return [f"p({c})" if c in COLUMNS or (c.startswith("p(") and c.endswith(")")) else c for c in classes]
+
+
+def _cells(column: Any) -> list[str]:
+    """A column as text: numbers with their digits, empty where one is not known."""
+    if isinstance(column, np.ndarray):
+        return ["" if value != value else f"{value:.{DIGITS}f}" for value in column.tolist()]
+    return [" ".join(value) if isinstance(value, list) else value for value in column]
+
+
+def in_proportion(probability: Doubles, shares: Doubles, weight: Doubles) -> Doubles:
+    """The answers with the factor per class that gives classes these shares on average, rows counting by their weight.
+
+    Iterative scaling (Sinkhorn, 1967) finds these factors, which are unique up to a constant: log-odds of two classes
+    change by the same for every row, so nodes that looked alike still do.
+
+    >>> in_proportion(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.75, 0.25]), np.ones(2)).round(2).tolist()
+    [[0.75, 0.25], [0.75, 0.25]]
+    """
+    p, total = np.maximum(probability, 1e-30), weight.sum()  # a 0 was rounded: unlikely, not impossible
+    if not total:
+        return probability
+    factor = np.ones(p.shape[1])
+    for _ in range(STEPS):
+        found = factor * ((weight / (p @ factor)) @ p) / total
+        if np.abs(found - shares).max() < CLOSE:
+            break
+        factor *= shares / np.maximum(found, 1e-300)
+    scaled: Doubles = p * factor
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def checked_shares(classes: Sequence[str], proportions: Mapping[str, float]) -> Doubles:
+    """The share of each class, in the order of `classes`; what cannot be shares of them is refused."""
+    if len(classes) == 1:
+        raise FewnodeError(f"proportions are those of several classes; {classes[0]!r} is given alone")
+    for name, share in proportions.items():
+        if name not in classes:
+            raise FewnodeError(f"proportions: {name!r} is none of the classes{closest(str(name), classes)}")
+        if not isinstance(share, numbers.Real) or not math.isfinite(share) or share < 0:
+            raise FewnodeError(f"proportions: the share of {name!r} is {share!r}, expected a number from 0 to 1")
+    if missing := [name for name in classes if name not in proportions]:
+        raise FewnodeError(f"proportions: class {missing[0]!r} has no share; give one for every class, if only 0")
+    shares = np.array([proportions[name] for name in classes], np.float64)
+    if abs(shares.sum() - 1) > 0.01:
+        raise FewnodeError(f"proportions: the shares sum to {shares.sum():g}, expected 1, such as 0.3 and 0.7")
+    return np.asarray(shares / shares.sum())

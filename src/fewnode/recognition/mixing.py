@@ -18,7 +18,7 @@ from fewnode.graph import Ints
 from fewnode.recognition.calibration import LeftOut
 from fewnode.recognition.classes import Given
 from fewnode.recognition.experts import expert_columns, prior_lead, sentence_columns
-from fewnode.recognition.numbers_head import beside_numbers
+from fewnode.recognition.linear_head import beside_attributes
 from fewnode.recognition.prevalence import (
     Estimated,
     beside_rare,
@@ -61,9 +61,9 @@ class Mixture:
     def among(self, found: Floats, task: Task, left_out: LeftOut | None) -> Floats:
         """P(class) of queries that are in one of the classes, from what the embedding says of these and of examples."""
         trusted = self.trusted
-        if self.evidence.plain and task.described is None:
-            rows, support = self.evidence.around[task.query], self.evidence.around[task.support]
-            found, trusted = beside_numbers(found, rows, support, task.support_y, left_out), 1.0
+        if task.described is None:
+            found = beside_attributes(found, self.evidence, task.query, task.support, task.support_y, left_out)
+            trusted = 1.0 if self.evidence.plain else trusted
         return np.asarray(judged(self.own[task.query], found, self.classes, trusted)[0], np.float32)
 
     def member(self, nodes: Ints) -> Doubles:
@@ -85,11 +85,10 @@ class Mixture:
         """The name of the first class that has all that is in no other one, if there is one."""
         return next((name for name, ordinary in zip(names, self.ordinary, strict=True) if ordinary), "")
 
-    def doubted(self, names: Sequence[str]) -> list[str]:
-        """Sentences by which the examples of their class are not found, a remark each."""
-        weights = [weights.get("sentence", 1.0) for weights in self.weights]
-        said = "its description disagrees with its nodes, so it counts little"
-        return [f"class {name!r}: {said}" for name, weight in zip(names, weights, strict=True) if weight < DOUBTED]
+    @property
+    def doubted(self) -> list[int]:
+        """Classes whose sentence does not find their examples."""
+        return [c for c, weights in enumerate(self.weights) if weights.get("sentence", 1.0) < DOUBTED]
 
     def ranks_only(self, names: Sequence[str]) -> str:
         """Why answers rank nodes and do not say how many are in a class; nothing if they do."""

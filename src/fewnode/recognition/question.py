@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
@@ -16,34 +15,30 @@ from fewnode.errors import FewnodeError
 from fewnode.evidence import Evidence
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes, node_rows
-from fewnode.recognition.answer_tables import DIGITS
-from fewnode.recognition.answers import DESCRIPTION, Answers
-from fewnode.recognition.class_bias import biased
+from fewnode.recognition.answers import DESCRIPTION, DIGITS, SEPARATOR, Answers
+from fewnode.recognition.calibration import Doubles
 from fewnode.recognition.classes import Asked, Given
 from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
-from fewnode.recognition.openness import cannot_tell, closed_because
-from fewnode.recognition.population import claimable
+from fewnode.recognition.population import cannot_tell, claimable, closed_because
 from fewnode.recognition.prevalence import KNOWN
-from fewnode.recognition.prototypes import DOUBTED
+from fewnode.recognition.prototypes import DOUBTED, products
 from fewnode.recognition.rejection import (
     BACKGROUND,
     IMPOSSIBLE,
-    along,
+    biased,
     learned_direction,
     left_out_nearness,
     remaining,
 )
-from fewnode.recognition.several import class_shares, each_on_its_own, refuse_names
+from fewnode.recognition.several import class_shares, each_on_its_own
 from fewnode.recognition.space import Explanation, Prepared, Rows, Space
-from fewnode.vectors import Probabilities
+from fewnode.vectors import Floats, Probabilities
 
 if TYPE_CHECKING:
     from fewnode.review.finding import Stop
     from fewnode.review.reasons import Reasons
     from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
-
-Doubles = NDArray[np.float64]
 FEWEST = 3
 """Classes whose sizes tell how large another one may be."""
 
@@ -83,10 +78,10 @@ class Question:
         if self.expected is not None and (self.several or not 0 < self.expected <= self.data.graph.n):
             each = ": each class of several a node has a number of its own" if self.several else ""
             raise FewnodeError(f"{self.expected:,g} nodes cannot be expected in the classes{each}")
-        if self.several:
-            refuse_names(self.classes)
-            if self.cannot_tell:
-                raise FewnodeError(f"several classes a node: each is told from all other nodes; {self.cannot_tell}")
+        if self.several and (name := next((name for name in self.classes if SEPARATOR in name), "")):
+            raise FewnodeError(f"class {name!r}: {SEPARATOR!r} stands between the classes of a node; rename it")
+        if self.several and self.cannot_tell:
+            raise FewnodeError(f"several classes a node: each is told from all other nodes; {self.cannot_tell}")
 
     # --- what is known ---
 
@@ -104,14 +99,14 @@ class Question:
     @property
     def remarks(self) -> list[str]:
         """What of the classes is not used, and descriptions that their nodes disagree with, a sentence each."""
-        told = list(self.given.remarks)
-        if self.space is not None and self.given.described is not None and self.mixed is None:
-            worth = self.prepared.given.count[self.given.support.size :]
-            for c, counts in zip(self.given.described.y.tolist(), worth.tolist(), strict=True):
-                if counts < DOUBTED * self.space.head.worth:
-                    doubted = f"class {self.classes[c]!r}: its description disagrees with its nodes"
-                    told.append(f"{doubted}, so it counts little")
-        return told + ([] if self.mixed is None else self.mixed.doubted(self.classes))
+        doubted: list[int] = []
+        if self.mixed is not None:
+            doubted = self.mixed.doubted
+        elif self.space is not None and self.given.described is not None:
+            worth = self.prepared.given.count[self.given.support.size :] / self.space.head.worth
+            doubted = self.given.described.y[worth < DOUBTED].tolist()
+        said = "its description disagrees with its nodes, so it counts little"
+        return [*self.given.remarks, *(f"class {self.classes[c]!r}: {said}" for c in doubted)]
 
     @property
     def cannot_tell(self) -> str:
@@ -201,6 +196,12 @@ class Question:
         found = space.tempered(space.answer(prepared, rows.z), task, rows, prepared)
         return found if self.mixed is None else self.mixed.among(found, task, space.left_out(prepared, task))
 
+    def _member(self, rows: Rows) -> Doubles | None:
+        if self.cannot_tell:
+            return None
+        mixed = self.mixed
+        return self.embedded.member(self.prepared, rows, self.share) if mixed is None else mixed.member(rows.nodes)
+
     def among(self, rows: Ints, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         found, _ = self._expected(rows, transductive)
@@ -210,16 +211,11 @@ class Question:
         """P(a node is in one of the classes), if that share of the network is; else by what share seems to be."""
         if self.cannot_tell:
             raise FewnodeError(self.cannot_tell)
-        looked = self.embedded.look(rows)
-        found = self._member(looked) if share is None else self.embedded.member(self.prepared, looked, share)
-        assert found is not None, "it can be told"  # noqa: S101 # nosec B101
-        return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
-
-    def _member(self, rows: Rows) -> Doubles | None:
-        if self.cannot_tell:
-            return None
-        mixed = self.mixed
-        return self.embedded.member(self.prepared, rows, self.share) if mixed is None else mixed.member(rows.nodes)
+        if share is not None:
+            return self.embedded.member(self.prepared, self.embedded.look(rows), share)
+        found, member = self._expected(rows, False)
+        assert member is not None, "it can be told"  # noqa: S101 # nosec B101
+        return remaining(member, found, self._shift(rows)) if self.given.no else member
 
     @property
     def share(self) -> float:
@@ -231,61 +227,59 @@ class Question:
 
     def _independent(self, rows: Ints) -> tuple[Doubles, Doubles]:
         """P(a node is in a class), as if classes were independent, and P(it is in at least one)."""
-        found = each_on_its_own(self.embedded, self.given, rows, self.shares or self._class_shares)
-        if self.given.no:
-            found = remaining(found, np.ones((*found.shape, 1)), self._shift(rows)[:, :, None])
-        for row in np.flatnonzero(np.isin(rows, self.given.support)):
-            own = self.given.y[self.given.support == rows[row]]
-            found[row] = np.isin(np.arange(len(self.given.names)), own)
-        found = found.round(DIGITS)
-        return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)
-
-    @property
-    def _class_shares(self) -> list[float]:
-        """What share of the nodes that may have a class is in each, by the size of known classes and by these nodes."""
-        data, space = self.data, self.embedded
-        population, known = np.flatnonzero(data.claimable_mask), None
+        space, given, data, known = self.embedded, self.given, self.data, None
+        population, key = np.flatnonzero(data.claimable_mask), ("shares", *given.key)
         if data.labels is not None:  # a model learned sizes by nodes of one class alone, of which there may be few
             sizes = data.class_sizes[[*data.split.train, *data.split.valid]]
             known = float(sizes.mean() / max(1, population.size)) if sizes.size >= FEWEST else None
-        key = ("shares", *self.given.key)
-        return space.kept(key, lambda: class_shares(space, self.given, population, known))
+        shares = self.shares or space.kept(key, lambda: class_shares(space, given, population, known))
+        found = each_on_its_own(space, given, rows, shares)
+        if given.no:
+            found = remaining(found, np.ones((*found.shape, 1)), self._shift(rows)[:, :, None])
+        for row in np.flatnonzero(np.isin(rows, given.support)):
+            found[row] = np.isin(np.arange(len(given.names)), given.y[given.support == rows[row]])
+        found = found.round(DIGITS)
+        return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)
 
     # --- what was rejected ---
 
     def _shift(self, rows: Ints) -> Doubles:
-        """What rejected nodes add to the log-odds of each class, a column each."""
-        looked, found = self.embedded.look(rows), np.zeros((rows.size, len(self.given.names)), order="F")
+        """What rejected nodes add to the log-odds of each class, a column each.
+
+        The direction of a class is kept: what is rejected for another one does not change it.
+        """
+        space, found = self.embedded, np.zeros((rows.size, len(self.given.names)), order="F")
+        looked = space.look(rows)
         for c, no in self.given.no.items():
-            found[:, c] = along(looked.z, self._direction(c, no), self.embedded.lengths(looked))
+            key = ("direction", *self._key, c, no.tobytes())
+            direction = space.kept(key, lambda c=c, no=no: self._direction(c, no))  # type: ignore[misc]
+            found[:, c] = products(looked.z, direction[:, None])[:, 0] / space.lengths(looked)
             found[np.isin(rows, no), c] = IMPOSSIBLE
         return found
 
-    def _direction(self, c: int, no: Ints) -> NDArray[np.float32]:
-        """Along which nodes become more likely in that class. What is rejected for another class does not change it."""
-        return self.embedded.kept(("direction", *self._key, c, no.tobytes()), lambda: self._learned(c, no))
-
-    def _learned(self, c: int, no: Ints) -> NDArray[np.float32]:
+    def _direction(self, c: int, no: Ints) -> Floats:
+        """Along which nodes become more likely in that class."""
         space = self.embedded
         some = space.stand_for_all(BACKGROUND)
         usual = space.kept(("usual", *self._key), lambda: self._prior(some))[:, c]
         yes, rejected = space.look(self.given.support[self.given.y == c]), space.look(no)
-        near = left_out_nearness(self.prepared, c, space.head.distance)[: yes.nodes.size]
+        near = left_out_nearness(self.prepared, c, space.head.distance)
         prior = np.concatenate([self._prior(yes, near)[:, c], self._prior(rejected)[:, c], usual])
         target = np.concatenate([np.ones(yes.nodes.size), np.zeros(no.size), usual])
         return learned_direction(np.concatenate([yes.z, rejected.z, some.z]), prior, target)
 
-    def _prior(self, rows: Rows, near: NDArray[np.float32] | None = None) -> Doubles:
+    def _prior(self, rows: Rows, near: Floats | None = None) -> Doubles:
         """P(a node is in a class), a column each, whatever was rejected; `near`: how near they are to prototypes."""
         space, found = self.embedded, self._alone(rows).astype(np.float64)
         if self.cannot_tell:
             return found
-        if (mixed := self.mixed) is not None:
-            member = mixed.member(rows.nodes) if near is None else np.full(rows.nodes.size, KNOWN)
-            return np.asarray(found * member[:, None])
-        near = space.near(self.prepared, rows) if near is None else near
-        member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
-        return np.asarray(found * member[:, None])
+        if near is None:
+            member: Floats | Doubles | None = self._member(rows)
+        elif self.mixed is not None:
+            member = np.full(rows.nodes.size, KNOWN)
+        else:
+            member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
+        return np.asarray(found * np.asarray(member)[:, None])
 
     # --- answers ---
 
@@ -298,20 +292,24 @@ class Question:
         transductive: bool = False,
         explain: bool = False,
         expected: float | None = None,
+        top: int = 0,
     ) -> Answers:
         """What these nodes are taken for, or all that may have a class.
 
         A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
-        `expected`: how many nodes of the network are in the classes, where that is known.
+        `expected`: how many nodes of the network are in the classes, where that is known. `top`: where nodes are only
+        ranked, label so many of each class.
         """
         if expected is not None:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
-            return replace(self, expected=expected).judge(nodes, **more)  # type: ignore[arg-type]
+            return replace(self, expected=expected).judge(nodes, top=top, **more)  # type: ignore[arg-type]
         ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
         reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
         ranked = self.ranks_only if threshold is None and not reason else ""
+        if top and not ranked:
+            raise FewnodeError("it is told which nodes are in the classes, not only ranked", remedy="leave out `top`")
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -329,6 +327,7 @@ class Question:
             left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
+            top=top,
             embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
         )
         if not explain:

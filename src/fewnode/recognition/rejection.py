@@ -10,12 +10,11 @@ one that was not takes down all that is like it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fewnode.recognition.calibration import log_odds, sigmoid
-from fewnode.recognition.prototypes import nearness, products
+from fewnode.recognition.calibration import Doubles, log_odds, sigmoid
+from fewnode.recognition.prototypes import nearness
 from fewnode.recognition.space import Prepared
-from fewnode.vectors import Floats, unit_rows
+from fewnode.vectors import Floats, Probabilities, unit_rows
 
 VARIANCE = 4.0
 """Of each entry of w, before an answer is known."""
@@ -26,7 +25,6 @@ LEAST = 1e-6
 """Log-odds are those of probabilities between this and 1 minus this."""
 IMPOSSIBLE = -40.0
 """What a class's log-odds lose at a node that was rejected for it."""
-Doubles = NDArray[np.float64]
 
 
 def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
@@ -54,25 +52,31 @@ def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
     return np.asarray(VARIANCE * rows.T @ a, np.float32)
 
 
-def along(z: Floats, direction: Floats, lengths: Floats) -> Floats:
-    """f of nodes (rows) of these lengths: how far each lies along a direction."""
-    return np.asarray(products(z, direction[:, None])[:, 0] / lengths)
-
-
 def left_out_nearness(prepared: Prepared, c: int, distance: str) -> Floats:
-    """How near each support node of class c is to the means, where that of its own class is made without it.
+    """How near each labelled node of class c is to the means, where that of its own class is made without it.
 
     The only node of a class is not left out: no node is as near to a description as to nodes.
     """
-    given = prepared.given
+    given, p = prepared.given, prepared.means
     own = given.y == c
-    share = (given.count[own] / given.count[own].sum())[:, None]
-    z, p = given.z[own], prepared.means
+    share, z = (given.count[own] / given.count[own].sum())[:, None], given.z[own]
     near = nearness(z, p, distance)
     if prepared.shots[c] > 1:
         others = (p[c] - share * z) / np.maximum(1 - share, np.float32(1e-6))
         near[:, c] = nearness(z[:, None], others[:, None], distance)[:, 0, 0]
-    return near
+    return np.asarray(near[given.is_node[own]])
+
+
+def biased(probability: Probabilities, bias: Doubles) -> Probabilities:
+    """The answers with a bias added to the log-probability of each class; rows sum to 1 again.
+
+    >>> biased(np.array([[0.5, 0.5]], np.float32), np.log([3.0, 1.0])).round(2).tolist()
+    [[0.75, 0.25]]
+    """
+    score = np.log(np.maximum(probability, 1e-30, dtype=np.float64)) + bias
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    found: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(probability.dtype)
+    return found
 
 
 def remaining(member: Doubles, found: Floats | Doubles, shift: Doubles) -> Doubles:

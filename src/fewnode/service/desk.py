@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -60,13 +59,17 @@ class Desk:
         first = Network(*load())
         if mode == MODES[1] and not first.embeds:
             raise FewnodeError(f"{first.model.method} answers each query on its own: it has no transductive mode")
-        network, gone = _grown(first, log.state)
-        if gone:
-            LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone[:SHOWN]))
-        self.reloaded = Reloaded(running=False, gone=gone[:SHOWN], gone_total=len(gone))
-        self.now = Moment(log.state, network, log.version, mode)
+        self._opened(first)
+        if gone := self.reloaded.gone:
+            LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone))
         self.laying_out = threading.Thread(target=self._lay_out, name="map", daemon=True)
         self.laying_out.start()
+
+    def _opened(self, first: Network, at: str | None = None) -> None:
+        """Go on with a dataset that was read; what of the log is not in it is named."""
+        network, gone = _grown(first, self.log.state)
+        self.now = Moment(self.log.state, network, self.log.version, self.mode)
+        self.reloaded = Reloaded(running=False, at=at, gone=gone[:SHOWN], gone_total=len(gone))
 
     def _lay_out(self) -> None:
         """Make the map in the background; the classes are answered for meanwhile."""
@@ -75,7 +78,19 @@ class Desk:
         except Exception as error:  # the map by its axes stays
             LOG.warning("the map could not be laid out: %s", error)
 
-    def change(self, change: b.Change, by: str | None, told: Callable[[Moment], Json] = lambda then: {}) -> Json:
+    # --- changes ---
+
+    @contextmanager
+    def _seen(self, version: str | None) -> Iterator[Moment]:
+        """What is there, for a change: one after the other, each of what its asker saw."""
+        with self.changing:
+            wanted = ["*"] if version is None else [tag.strip().strip('"') for tag in version.split(",")]
+            if wanted != ["*"] and self.now.version not in wanted:
+                told = f"the service is at version {self.now.version} by now, not {', '.join(wanted)}"
+                raise PreconditionFailed(told)
+            yield self.now
+
+    def _change(self, change: b.Change, by: str | None, told: Callable[[Moment], Json] = lambda then: {}) -> Json:
         """Keep a change, if it can be served and is one, and go on with it. `told` is what is answered then."""
         when, state = time_of(), self.now.state.copied()
         state.apply(change, by, when)
@@ -87,68 +102,58 @@ class Desk:
         self.now = then
         return {**self._kept(), **answer}
 
-    def step(self, back: bool, by: str | None, version: str | None) -> Json:
-        """Undo the last change that stands, or make the one again that was undone last."""
-        with self.changing:
-            self._refuse_outdated(version)
-            n = self.log.undoable if back else self.log.redoable
-            if n is None:
-                raise NothingLeft(f"there is nothing to {'undo' if back else 'redo'}")
-            state = self.log.without(n) if back else self.log.again(n)
-            then = self._tried(state)
-            self.log.mark(n, back, state)
-            self.now = then
-            return {**self._kept(), "what": f"{'Undone' if back else 'Again'}: {sentence(self.log.entry(n).change)}"}
-
-    def _refuse_outdated(self, version: str | None) -> None:
-        wanted = ["*"] if version is None else [tag.strip().strip('"') for tag in version.split(",")]
-        if wanted != ["*"] and self.now.version not in wanted:
-            raise PreconditionFailed(f"the service is at version {self.now.version} by now, not {', '.join(wanted)}")
-
     def _tried(self, state: State) -> Moment:
         """The moment that a change leads to: what cannot be served is refused before it is kept."""
         network, nodes, before = self.now.network, [*state.nodes.values()], [*self.now.state.nodes.values()]
         if nodes != before:
             network, _ = _grown(network if nodes[: len(before)] == before else network.first, state)
         then = Moment(state, network, self.log.next_version, self.mode)
-        if state.support:
+        if state.classes:
             with suppress(NothingToAsk):
                 _ = then.asked
         return then
 
     def _kept(self) -> Json:
-        undo, redo = self.log.undoable is not None, self.log.redoable is not None
+        undo, redo = (self.log.next_step(back) is not None for back in (True, False))
         return {"version": self.log.version, "undo": undo, "redo": redo}
+
+    def step(self, back: bool, by: str | None, version: str | None) -> Json:
+        """Undo the last change that stands, or make the one again that was undone last."""
+        with self._seen(version):
+            entry = self.log.next_step(back)
+            if entry is None:
+                raise NothingLeft(f"there is nothing to {'undo' if back else 'redo'}")
+            then = self._tried(self.log.marked(entry.n, back))
+            self.log.mark(entry.n, back, then.state)
+            self.now = then
+            return {**self._kept(), "what": f"{'Undone' if back else 'Again'}: {sentence(entry.change)}"}
 
     # --- classes and answers ---
 
     def put_class(self, name: str, body: b.PutClass, version: str | None) -> Json:
-        with self.changing:
-            self._refuse_outdated(version)
-            now, support = self.now, self.now.state.support
-            if why := alike(name, support):
+        with self._seen(version) as now:
+            classes = now.state.classes
+            if why := alike(name, classes):
                 raise NearDuplicate(why)
             _CLASS_NAME.validate_python(name)
             nodes = list(dict.fromkeys(now.name(node) for node in body.support))
-            _refuse_two_classes(now.state, name, nodes)
-            if name not in support and len(support) >= b.MAX_CLASSES:
+            if name not in classes and len(classes) >= b.MAX_CLASSES:
                 raise FewnodeError(f"there are {b.MAX_CLASSES} classes already, which is the limit")
             change = b.ClassChange(name=name, support=nodes, description=body.description)
-            return self.change(change, body.by, lambda then: then.one_class(name))
+            _refuse_two_classes(now.state, name, nodes)
+            return self._change(change, body.by, lambda then: then.one_class(name))
 
     def delete_class(self, name: str, by: str | None, version: str | None) -> Json:
-        with self.changing:
-            self._refuse_outdated(version)
-            self.now.refuse_unknown(name)
-            return self.change(b.Forget(name=name), by)
+        with self._seen(version) as now:
+            now.refuse_unknown(name)
+            return self._change(b.Forget(name=name), by)
 
     def answer(self, body: b.GivenAnswers, version: str | None) -> Json:
         """All answers or none. A yes makes a node an example of its class, a no a counter-example, null neither."""
-        with self.changing:
-            self._refuse_outdated(version)
+        with self._seen(version) as now:
             if body.id is not None and body.id in self.log.ids:
-                return {**self._kept(), "classes": self.now.class_list()}
-            now, answers = self.now, dict[tuple[str, str], b.OneAnswer]()
+                return {**self._kept(), "classes": now.class_list()}
+            answers: dict[tuple[str, str], b.OneAnswer] = {}
             for each in body.answers:
                 key = each.label, now.name(each.node)
                 now.refuse_unknown(each.label)
@@ -157,24 +162,24 @@ class Desk:
                 answers[key] = each.model_copy(update={"node": key[1]})
             change = b.AnswerChange(answers=[*answers.values()], check=body.check, id=body.id)
             state = now.state.copied()
-            state.apply(change, body.by, time_of())
+            state.apply(change, body.by, "")
             for name in {name for name, _ in answers}:
-                own = state.support[name]
-                if not own and name not in state.descriptions:
+                given = state.classes[name]
+                if not given.support and given.description is None:
                     raise Conflict(f"class {name!r} would have no example and no description; describe or delete it")
-                if len(own) > b.MAX_EXAMPLES:
+                if len(given.support) > b.MAX_EXAMPLES:
                     raise FewnodeError(f"class {name!r} has {b.MAX_EXAMPLES:,} examples already, which is the limit")
-                _refuse_two_classes(state, name, [node for _, node in answers if node in own])
-            if state.answers > b.MAX_ANSWERS_IN_ALL:
+                _refuse_two_classes(state, name, [node for _, node in answers if node in given.support])
+            if sum(len(given.verdicts) for given in state.classes.values()) > b.MAX_ANSWERS_IN_ALL:
                 raise FewnodeError(f"more than {b.MAX_ANSWERS_IN_ALL:,} answers")
-            found = self.change(change, body.by, lambda then: {"classes": then.class_list()})
+            found = self._change(change, body.by, lambda then: {"classes": then.class_list()})
             if body.id is not None:  # also where nothing changed: what is sent again must not undo what came since
                 self.log.ids.add(body.id)
             return found
 
     def journal(self, limit: int, offset: int) -> Json:
         entries = [
-            {"number": e.n, "when": e.time, "by": e.who, "what": sentence(e.change), "undone": bool(e.undone)}
+            {"number": e.n, "when": e.time, "by": e.who, "what": sentence(e.change), "undone": bool(e.mark)}
             for e in self.log.entries(limit, offset)
         ]
         return {**self._kept(), "total": self.log.total, "entries": entries}
@@ -188,29 +193,29 @@ class Desk:
 
     def attach(self, body: b.Attach, version: str | None) -> Json:
         """Keep new nodes and, if asked and if there are classes, classify them; nothing is trained."""
-        with self.changing:
-            self._refuse_outdated(version)
-            network, nodes = self.now.network, dict[str, b.NewNode]()
+        with self._seen(version) as now:
+            network, nodes = now.network, dict[str, b.NewNode]()
             for new in body.nodes:
                 name = network.form(new.node)
-                if name in nodes or network.has(name) or name in self.now.state.nodes:
+                if name in nodes or network.has(name) or name in now.state.nodes:
                     raise FewnodeError(f"there is a node {name!r} already")
-                edges = list({repr(edge): edge for edge in map(_formed(network), new.edges)}.values())
+                formed = [edge.model_copy(update={"node": network.form(edge.node)}) for edge in new.edges]
+                edges = list({edge.model_dump_json(): edge for edge in formed}.values())
                 nodes[name] = network.reader.checked(new.model_copy(update={"node": name, "edges": edges}))
-            if len(self.now.state.nodes) + len(nodes) > b.MAX_ATTACHED_IN_ALL:
+            if len(now.state.nodes) + len(nodes) > b.MAX_ATTACHED_IN_ALL:
                 raise FewnodeError(f"more than {b.MAX_ATTACHED_IN_ALL:,} new nodes; extend the dataset and reload it")
-            for node in nodes.values():
-                if odd := [end for end in map(_end, node.edges) if end not in nodes and not network.has(end)]:
-                    raise FewnodeError(f"node {node.node!r} has an edge to {odd[0]!r}, which is not in the network")
+            for name, end in ((name, edge.node) for name, node in nodes.items() for edge in node.edges):
+                if end not in nodes and not network.has(end):
+                    raise FewnodeError(f"node {name!r} has an edge to {end!r}, which is not in the network")
+            report = network.reader.report(nodes.values())
 
             def told(then: Moment) -> Json:
-                report = network.reader.report(nodes.values())
-                if not body.classify or not then.state.support:
+                if not body.classify or not then.state.classes:
                     return report
                 how = {name: getattr(body, name) for name in b.Judging.model_fields}
                 return {**then.classify(b.Classify(nodes=[*nodes], **how)), **report}
 
-            return self.change(b.AttachChange(nodes=[*nodes.values()]), body.by, told)
+            return self._change(b.AttachChange(nodes=[*nodes.values()]), body.by, told)
 
     def reload(self) -> Reloaded:
         """Read the dataset again in the background; classes and answers are kept by the names of nodes."""
@@ -225,15 +230,14 @@ class Desk:
         try:
             first = Network(*self.load())
             with self.changing:
-                network, gone = _grown(first, self.now.state)
                 self.log.touch()
-                self.now = Moment(self.now.state, network, self.log.version, self.mode)
-                self.reloaded = Reloaded(running=False, at=at, gone=gone[:SHOWN], gone_total=len(gone))
-            self._lay_out()
+                self._opened(first, at)
         except Exception as error:  # the service goes on with what it has, and says why
             LOG.warning("the dataset could not be read again: %s", error)
             why = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {error}"
             self.reloaded = Reloaded(running=False, at=at, error=why)
+        else:
+            self._lay_out()
 
 
 def _grown(network: Network, state: State) -> tuple[Network, list[str]]:
@@ -241,44 +245,27 @@ def _grown(network: Network, state: State) -> tuple[Network, list[str]]:
 
     A node that the dataset has by now is that of the dataset; an edge to a node that is not there is left out.
     """
-    fresh = {name: node for name, node in state.nodes.items() if not network.has(name)}
-    nodes, gone = [], dict[str, None]()
-    for name, node in [*fresh.items()]:
-        try:
-            network.reader.checked(node)
-        except FewnodeError:  # the dataset has other columns by now
-            gone[name] = None
-            del fresh[name]
-    for node in fresh.values():
-        lost = [end for end in map(_end, node.edges) if end not in fresh and not network.has(end)]
+    fresh, gone = dict[str, b.NewNode](), dict[str, None]()
+    for name, node in state.nodes.items():
+        with suppress(FewnodeError):  # the dataset may have other columns by now
+            if not network.has(name):
+                fresh[name] = network.reader.checked(node)
+            continue
+        gone[name] = None
+    for name, node in fresh.items():
+        lost = {edge.node for edge in node.edges if edge.node not in fresh and not network.has(edge.node)}
         gone |= dict.fromkeys(lost)
-        kept = [edge for edge in node.edges if _end(edge) not in lost]
-        nodes.append(node.model_copy(update={"edges": kept}) if lost else node)
-    batches = [list(batch) for _, batch in groupby(nodes, lambda node: state.arrivals[node.node])]
+        fresh[name] = node.model_copy(update={"edges": [edge for edge in node.edges if edge.node not in lost]})
+    batches = [list(batch) for _, batch in groupby(fresh.values(), lambda node: state.arrivals[node.node])]
     grown = network.appended(batches)
-    named: list[Iterable[str]] = [*state.support.values(), *state.verdicts.values()]
-    return grown, list(gone | {name: None for names in named for name in names if not grown.has(name)})
+    for given in state.classes.values():
+        gone |= {name: None for name in [*given.support, *given.verdicts] if not grown.has(name)}
+    return grown, list(gone)
 
 
-def _end(edge: str | b.NewEdge) -> str:
-    return edge if isinstance(edge, str) else edge.node
-
-
-def _formed(network: Network) -> Callable[[Any], str | b.NewEdge]:
-    """An edge with the one form of its end; one that says nothing more is a name."""
-
-    def formed(edge: str | b.NewEdge) -> str | b.NewEdge:
-        end = network.form(_end(edge))
-        return (
-            end if isinstance(edge, str) or edge == b.NewEdge(node=edge.node) else edge.model_copy(update={"node": end})
-        )
-
-    return formed
-
-
-def _refuse_two_classes(state: State, name: str, nodes: Sequence[str]) -> None:
-    for other, support in state.support.items():
-        if other != name and (node := next((node for node in nodes if node in support), None)) is not None:
+def _refuse_two_classes(state: State, name: str, nodes: list[str]) -> None:
+    for other, given in state.classes.items():
+        if other != name and (node := next((node for node in nodes if node in given.support), None)) is not None:
             raise Conflict(f"node {node!r} is in class {other!r} already; a node is in one class at most")
-    if state.examples + len(nodes) > b.MAX_EXAMPLES_IN_ALL:
+    if sum(len(given.support) for given in state.classes.values()) + len(nodes) > b.MAX_EXAMPLES_IN_ALL:
         raise FewnodeError(f"more than {b.MAX_EXAMPLES_IN_ALL:,} examples in all classes")

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from fewnode._system.files import one_line
-from fewnode._system.locks import fsync_directory, lock
+from fewnode._system.files import fsync_directory, lock, one_line
 from fewnode.errors import FewnodeError
 from fewnode.service.bodies import AnswerChange, Change
 from fewnode.service.state import State
@@ -28,8 +27,8 @@ from fewnode.service.state import State
 STATE = "state.sqlite"
 FORMAT, APPLICATION = 5, 0x666E6F64
 """SQLite's places for the version of a file, and for whose it is: `fnod`."""
-MAX_UNDO, EVERY = 200, 256
-"""Changes that can be undone, and changes after which a state is kept in memory for undoing."""
+MAX_UNDO = 200
+"""Changes that can be undone."""
 STANDS, UNDONE, OUTDATED = 0, 1, 2
 """A change stands; was undone and may be made again; or was undone, and others were made since."""
 MAX_BYTES, MAX_CELL = 4 << 30, 16 << 20
@@ -57,7 +56,7 @@ class Entry(NamedTuple):
     time: str
     who: str | None
     change: Change
-    undone: int
+    mark: int
 
 
 class Log:
@@ -75,12 +74,18 @@ class Log:
             self._lock.close()
             raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
 
+    def _reset(self) -> None:
+        self.state, self.ids, self.total = State(), set[str](), 0
+        self._settled, self._late = State(), list[Entry]()
+        """The state without the late changes, which are those that can be undone."""
+        self._writes, self._id = 0, ""
+
     def open(self) -> str | None:
         """Read the file, or begin one. One that cannot be used gets another name; a sentence says so."""
         try:
             self._read()
         except Unusable as error:
-            self._disconnect()
+            self.close_file()
             number = 1
             while any(self._beside(f".unusable-{number}{end}").exists() for end in BESIDE):
                 number += 1
@@ -91,14 +96,8 @@ class Log:
             return f"{error}. It is now {self.path.name}.unusable-{number}, and the service starts without it"
         return None
 
-    def _reset(self) -> None:
-        self.state, self.ids = State(), set[str]()
-        self._kept: dict[int, State] = {}
-        self._marks: list[int] = []
-        self._writes, self._id = 0, ""
-
     def close(self) -> None:
-        self._disconnect()
+        self.close_file()
         self._lock.close()
 
     # --- what is kept ---
@@ -112,24 +111,10 @@ class Log:
     def next_version(self) -> str:
         return f"{self._writes + 1}-{self._id}"
 
-    @property
-    def total(self) -> int:
-        return len(self._marks)
-
-    @property
-    def undoable(self) -> int | None:
-        """The number of the change that would be undone next."""
-        late = range(self.total, max(0, self.total - MAX_UNDO), -1)
-        return next((n for n in late if self._marks[n - 1] == STANDS), None)
-
-    @property
-    def redoable(self) -> int | None:
-        """The number of the change that would be made again next: the first of those that were undone last."""
-        late = self._marks[-MAX_UNDO:]
-        return self.total - len(late) + late.index(UNDONE) + 1 if UNDONE in late else None
-
-    def entry(self, n: int) -> Entry:
-        return next(self._entries("WHERE n = ?", n))
+    def next_step(self, back: bool) -> Entry | None:
+        """The change that would be undone next, or made again: the first of those that were undone last."""
+        late = reversed(self._late) if back else self._late
+        return next((entry for entry in late if entry.mark == (STANDS if back else UNDONE)), None)
 
     def entries(self, limit: int, offset: int = 0) -> list[Entry]:
         """Changes, the newest first."""
@@ -137,47 +122,49 @@ class Log:
 
     def append(self, state: State, change: Change, who: str | None, when: str) -> None:
         """Keep a change and the state that it leads to, or nothing. What was undone before cannot be made again now."""
-        values = (self.total + 1, when, who, change.model_dump_json(by_alias=True), STANDS)
+        entry = Entry(self.total + 1, when, who, change, STANDS)
         with self._transaction() as database:
+            values = (entry.n, when, who, change.model_dump_json(by_alias=True), STANDS)
             database.execute("INSERT INTO change VALUES (?, ?, ?, ?, ?)", values)
-            if UNDONE in self._marks:
-                database.execute("UPDATE change SET undone = ? WHERE undone = ?", (OUTDATED, UNDONE))
-        self._marks = [OUTDATED if mark == UNDONE else mark for mark in self._marks] + [STANDS]
+            late = "UPDATE change SET undone = ? WHERE undone = ? AND n > ?"
+            database.execute(late, (OUTDATED, UNDONE, self.total - MAX_UNDO))
+        self._late = [each._replace(mark=OUTDATED) if each.mark == UNDONE else each for each in self._late]
+        self._add(entry)
         self.state = state
-        self._remember(change)
 
-    def without(self, n: int) -> State:
-        """The state without the last change that stands."""
-        kept = max((number for number in self._kept if number < n), default=0)
-        state = self._kept[kept].copied() if kept else State()
-        for entry in self._entries("WHERE n > ? AND n < ? AND undone = 0 ORDER BY n", kept, n):
-            state.apply(entry.change, entry.who, entry.time)
-        return state
-
-    def again(self, n: int) -> State:
-        """The state with a change that was undone."""
-        entry, state = self.entry(n), self.state.copied()
-        state.apply(entry.change, entry.who, entry.time)
-        return state
+    def marked(self, n: int, undone: bool) -> State:
+        """The state without a late change, or with it again."""
+        return self._folded(self._with_mark(n, undone))
 
     def mark(self, n: int, undone: bool, state: State) -> None:
         """A change counts no longer, or again; that leads to this state."""
-        mark = UNDONE if undone else STANDS
         with self._transaction() as database:
-            database.execute("UPDATE change SET undone = ? WHERE n = ?", (mark, n))
-        self._marks[n - 1], self.state = mark, state
-        self._kept = {number: kept for number, kept in self._kept.items() if number < n}
+            database.execute("UPDATE change SET undone = ? WHERE n = ?", (UNDONE if undone else STANDS, n))
+        self._late, self.state = self._with_mark(n, undone), state
 
     def touch(self) -> None:
         """Another version of the same changes: they are about another dataset now."""
         with self._transaction():
             pass
 
-    def _remember(self, change: Change) -> None:
-        if isinstance(change, AnswerChange) and change.id:
-            self.ids.add(change.id)
-        if self.total % EVERY == 0:
-            self._kept = {**dict([*self._kept.items()][-1:]), self.total: self.state.copied()}
+    def _with_mark(self, n: int, undone: bool) -> list[Entry]:
+        mark = UNDONE if undone else STANDS
+        return [entry._replace(mark=mark) if entry.n == n else entry for entry in self._late]
+
+    def _folded(self, late: list[Entry]) -> State:
+        state = self._settled.copied()
+        for entry in late:
+            if entry.mark == STANDS:
+                state.apply(entry.change, entry.who, entry.time)
+        return state
+
+    def _add(self, entry: Entry) -> None:
+        self.total = entry.n
+        self._late.append(entry)
+        if isinstance(entry.change, AnswerChange) and entry.change.id:
+            self.ids.add(entry.change.id)
+        if len(self._late) > MAX_UNDO and (first := self._late.pop(0)).mark == STANDS:
+            self._settled.apply(first.change, first.who, first.time)
 
     # --- the file ---
 
@@ -200,12 +187,10 @@ class Log:
             ((self._id, writes),) = self._run("SELECT id, writes FROM about LIMIT 2").fetchall()
             self._writes = int(writes)
             for entry in self._entries("ORDER BY n"):
-                if entry.n != self.total + 1 or entry.undone not in (STANDS, UNDONE, OUTDATED):
+                if entry.n != self.total + 1 or entry.mark not in (STANDS, UNDONE, OUTDATED):
                     raise self._damaged(f"change {self.total + 1} is missing")
-                if entry.undone == STANDS:
-                    self.state.apply(entry.change, entry.who, entry.time)
-                self._marks.append(entry.undone)
-                self._remember(entry.change)
+                self._add(entry)
+            self.state = self._folded(self._late)
 
     def _connect(self) -> None:
         """Open the database: one that may be a stranger's, so nothing in its schema is run."""
@@ -229,15 +214,14 @@ class Log:
         for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
             self._run(statement)
 
+    def close_file(self) -> None:
+        with self._using, suppress(sqlite3.Error):
+            if self._database is not None:
+                self._database.close()
+            self._database = None
+
     def _beside(self, end: str) -> Path:
         return self.path.with_name(self.path.name + end)
-
-    def _disconnect(self) -> None:
-        with self._using:
-            if self._database is not None:
-                with suppress(sqlite3.Error):
-                    self._database.close()
-            self._database = None
 
     def _run(self, query: str, *values: int | str) -> sqlite3.Cursor:
         assert self._database is not None, "open comes first"  # noqa: S101 # nosec B101
@@ -246,10 +230,10 @@ class Log:
     def _entries(self, how: str, *values: int) -> Iterator[Entry]:
         with self._using, self._told():
             query = f"SELECT n, time, who, change, undone FROM change {how}"  # noqa: S608 # nosec B608
-            for n, time, who, change, undone in self._run(query, *values):
+            for n, time, who, change, mark in self._run(query, *values):
                 try:
                     datetime.fromisoformat(time)
-                    yield Entry(n, time, who, _CHANGE.validate_json(change), undone)
+                    yield Entry(n, time, who, _CHANGE.validate_json(change), mark)
                 except (ValidationError, TypeError) as error:
                     raise self._damaged(f"change {n}: {one_line(error)[:200]}") from None
 
@@ -288,9 +272,9 @@ class Log:
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def time_of(when: datetime | None = None) -> str:
-    """A time, or this one, as we write it: of the day and the zone, to the millisecond."""
-    return (when or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
+def time_of() -> str:
+    """This time as we write it: of the day and the zone, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def usual_place(run: Path | None, data: str | None, name: str) -> Path:

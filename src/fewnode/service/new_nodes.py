@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN, as_members, only_class
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, is_sparse
+from fewnode.graph import Relation, is_sparse
 from fewnode.relations import EdgeRows, Scaling
-from fewnode.service.bodies import NewEdge, NewNode
+from fewnode.service.bodies import NewNode
 from fewnode.tables.columns import Column
 from fewnode.tables.encode import Encoding, number_of
 from fewnode.tables.encoder import COLUMN
@@ -34,7 +33,6 @@ from fewnode.tables.spec import ImportSpec
 
 SHOWN = 5
 """Unknown names that a refusal lists."""
-PLAIN = Scaling()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +46,13 @@ class NodeReader:
         """What the dataset keeps of its import, if it was imported from tables."""
         return Imported.of(self.data) if self.data.encoding else None
 
-    @property
-    def way(self) -> str:
-        return "row" if self.imported else "attributes"
+    @cached_property
+    def encoding(self) -> Encoding:
+        return self.imported.encoding if self.imported else Encoding()
 
     @cached_property
     def _spec(self) -> ImportSpec:
-        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
-        return self.imported.rows_like_these()
-
-    @cached_property
-    def encoding(self) -> Encoding:
-        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
-        return self.imported.encoding
+        return self.imported.rows_like_these() if self.imported else ImportSpec()
 
     @cached_property
     def used(self) -> list[str]:
@@ -71,6 +63,10 @@ class NodeReader:
     @property
     def label(self) -> str | None:
         return self._spec.label
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        return [*self.used, *filter(None, [self.label])]
 
     @cached_property
     def _unused(self) -> set[str]:
@@ -86,64 +82,55 @@ class NodeReader:
 
     def checked(self, node: NewNode) -> NewNode:
         """The node with its cells in the one form in which they are kept; what does not fit is refused."""
+        who, name = f"node {node.node!r}", self.data.name
         if not self.imported:
             if node.row is not None:
-                raise FewnodeError(
-                    f"node {node.node!r}: {self.data.name} was not imported from tables, so it has no columns; "
-                    'give "attributes", by the names of its attributes'
-                )
+                instead = 'so it has no columns; give "attributes", by the names of its attributes'
+                raise FewnodeError(f"{who}: {name} was not imported from tables, {instead}")
             given = node.attributes or {}
-            if given and not any(name in self._attributes for name in given):
+            if given and not any(each in self._attributes for each in given):
                 there = "GET /api/nodes/NAME shows those of a node"
                 if self.data.feature_names is None:
                     there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
-                _refuse(node.node, "attribute", given, self._attributes, there)
+                _refuse(who, "attribute", given, self._attributes, there)
             return node
-        columns = [*self.used, *filter(None, [self.label])]
-        there = f"there are {', '.join(columns)}"
+        there = f"there are {', '.join(self._columns)}"
         if node.attributes is not None:
-            raise FewnodeError(
-                f'node {node.node!r}: {self.data.name} was imported from tables; give a "row" as they have it: {there}'
-            )
+            raise FewnodeError(f'{who}: {name} was imported from tables; give a "row" as they have it: {there}')
         row, own = node.row or {}, str(self._spec.id)
-        _refuse(node.node, "column", row, [*columns, own, *self._unused], there)
+        _refuse(who, "column", row, [*self._columns, own, *self._unused], there)
         if str(row.get(own, node.node)) != node.node:
-            raise FewnodeError(f"node {node.node!r}: its column {own!r} says {row[own]!r}")
-        cells = {column: self._cell(node.node, column, value) for column, value in row.items()}
+            raise FewnodeError(f"{who}: its column {own!r} says {row[own]!r}")
+        cells = {column: self._cell(f"{who}: column {column!r}", column, cell) for column, cell in row.items()}
         return node.model_copy(update={"row": cells})
 
-    def _cell(self, node: str, column: str, value: Any) -> Any:
+    def _cell(self, where: str, column: str, value: Any) -> Any:
         """Numbers and vectors that are written as text are read now, by themselves: how the cells of other nodes are
         written must not change what this one means."""
         vector, number = self.encoding.vector.get(column), column in self.encoding.numeric
         if isinstance(value, str) and (number or vector is not None):
-            value = self._read(node, column, value)
-        if value is None:
-            return None
+            value = None if self._is_missing(value) else self._read(where, column, value)
+        fits, expected = not isinstance(value, list), "text, a number, true or false"
         if number:
             fits, expected = type(value) in (int, float), "a number"
         elif vector is not None:
-            fits = isinstance(value, list) and len(value) == len(vector.mean)
-            expected = f"a list of {len(vector.mean)} numbers"
-        else:
-            fits, expected = not isinstance(value, list), "text, a number, true or false"
-        if not fits:
-            raise FewnodeError(f"node {node!r}: column {column!r}: found {str(value)[:60]}, expected {expected}")
+            fits, expected = isinstance(value, list) and len(value) == len(vector.mean), "a list of {} numbers"
+            expected = expected.format(len(vector.mean))
+        if value is not None and not fits:
+            raise FewnodeError(f"{where}: found {str(value)[:60]}, expected {expected}")
         return value
 
-    def _read(self, node: str, column: str, text: str) -> Any:
-        if self._is_missing(text):
-            return None
+    def _read(self, where: str, column: str, text: str) -> Any:
         cells = Column(pa.chunked_array([[text]], TEXT), lambda _, what: FewnodeError(what), self._spec)
         number = column in self.encoding.numeric
         try:
-            if number:
-                return float(number_of(cells, self.encoding.dates.get(column))[0])
-            return cells.vectors()[0].tolist()
+            return (
+                float(number_of(cells, self.encoding.dates.get(column))[0]) if number else cells.vectors()[0].tolist()
+            )
         except FewnodeError:
             wanted = "number" if number else "list of numbers"
             told = f"{text[:60]!r} cannot be read as a {wanted}; send it as a JSON {wanted}"
-            raise FewnodeError(f"node {node!r}: column {column!r}: {told}") from None
+            raise FewnodeError(f"{where}: {told}") from None
 
     def _is_missing(self, value: Any) -> bool:
         """An empty cell, or a word such as NA that the import took for one."""
@@ -154,72 +141,79 @@ class NodeReader:
         missing: dict[str, list[str]] = {}
         unknown: dict[str, dict[str, Any]] = {}
         unused: dict[str, None] = {}
-        for node in nodes if self.imported else ():
+        for node in nodes:
             row = {column: cell for column, cell in (node.row or {}).items() if not self._is_missing(cell)}
             if lacks := [column for column in self.used if column not in row]:
                 missing[node.node] = lacks
-            known = {column: set(values) for column, values in self.encoding.category.items()}
-            if odd := {
-                column: row[column] for column in known if column in row and _text(row[column]) not in known[column]
-            }:
+            categories = self.encoding.category.items()
+            if odd := {c: row[c] for c, values in categories if c in row and _text(row[c]) not in values}:
                 unknown[node.node] = odd
             unused |= dict.fromkeys(column for column in node.row or {} if column in self._unused)
-        for node in () if self.imported else nodes:  # one word that nobody else has is no reason to refuse a node
+            # one word that nobody else has is no reason to refuse a node
             unused |= dict.fromkeys(name for name in node.attributes or {} if name not in self._attributes)
         return {"missing": missing, "unknown": unknown, "unused": list(unused)}
 
+    # --- what becomes of it ---
+
     def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
         """A network of these nodes alone, with the attributes and classes that the dataset would give them."""
+        names = [node.node for node in nodes]
         if self.imported:
-            table: dict[str, list[Any]] = {str(self._spec.id): [node.node for node in nodes]}
-            for column in [*self.used, *filter(None, [self.label])]:
-                cells = [(node.row or {}).get(column) for node in nodes]
+            table: dict[str, list[Any]] = {str(self._spec.id): names}
+            for column in self._columns:
+                cells: list[Any] = [(node.row or {}).get(column) for node in nodes]
                 if column in self.encoding.numeric:
-                    cells = [None if not isinstance(cell, int | float) else float(cell) for cell in cells]
+                    cells = [None if cell is None else float(cell) for cell in cells]
                 elif column not in self.encoding.vector:
                     cells = [None if cell is None else _text(cell) for cell in cells]
                 table[column] = cells
             try:
                 return extend(self.data, table, alone=True)
-            except FewnodeError as error:
-                raise FewnodeError(_of_node(str(error), [node.node for node in nodes])) from None
-        given = [
-            (i, self._attributes[name], amount)
-            for i, node in enumerate(nodes)
-            for name, amount in (node.attributes or {}).items()
-            if name in self._attributes
-        ]
-        where = np.array([each[:2] for each in given], np.int64).reshape(-1, 2).T
-        with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
-            amounts = np.array([each[2] for each in given]).astype(np.float32)
-        x = sp.csr_array((amounts, (where[0], where[1])), shape=(len(nodes), len(self._attributes)))
+            except FewnodeError as error:  # of a row of all nodes; said of the node
+                row = re.compile(r"^the nodes table: data row (\d+),")
+                raise FewnodeError(row.sub(lambda row: f"node {names[int(row[1]) - 1]!r}:", str(error))) from None
+        x = sp.lil_array((len(nodes), len(self._attributes)), dtype=np.float32)
+        for i, node in enumerate(nodes):
+            for name, amount in (node.attributes or {}).items():
+                if name in self._attributes:
+                    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+                        x[i, self._attributes[name]] = amount
         none = sp.csr_array((len(nodes), len(nodes)), dtype=np.float32)
         relations = tuple(Relation(each.name, none, each.directed) for each in self.data.graph.relations)
-        graph = replace(self.data.graph, adj=none, x=x, relations=relations, home=None)
-        names = tuple(node.node for node in nodes)
+        graph = replace(self.data.graph, adj=none, x=x.tocsr(), relations=relations, home=None)
         y, kind = np.full(len(nodes), UNKNOWN), None if self.data.kind is None else np.zeros(len(nodes), np.int64)
-        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind, texts=None)
+        return replace(self.data, graph=graph, y=y, node_names=tuple(names), labels=None, kind=kind, texts=None)
 
 
 def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dataset:
     """The dataset with new nodes and their edges behind its own; what they contradict is an error."""
-    new, n = reader.encoded(nodes), data.graph.n
-    names = (*(data.node_names or map(str, range(n))), *(node.node for node in nodes))
-    place = {name: i for i, name in enumerate(names)}
-    x = _stacked(data.graph.x, new.graph.x)
+    new, old = reader.encoded(nodes), data.graph
+    names = (*(data.node_names or map(str, range(old.n))), *(node.node for node in nodes))
+    above, below = old.x, new.graph.x
+    if is_sparse(above):
+        x = sp.vstack([above, sp.csr_array(below)], format="csr")
+    else:
+        x = np.concatenate([above, below.toarray() if is_sparse(below) else below])
     kept = reader.imported
-    scaling = kept.scaling if kept else lambda _: PLAIN
-    rows = _edge_rows(data, scaling, nodes, place)
-    graph, _ = grown(data, n + len(nodes), x, rows, kept.directed if kept else data.graph.directed, scaling)
-    labels, width = None, len(new.class_names)
+    scaling = kept.scaling if kept else lambda _: Scaling()
+    rows = _edge_rows(data, scaling, nodes, {name: i for i, name in enumerate(names)})
+    graph, _ = grown(data, len(names), x, rows, kept.directed if kept else old.directed, scaling)
+    labels, y = None, np.concatenate([data.y, new.y])
     if data.labels is not None or new.labels is not None:
-        labels = sp.vstack([as_members(d.y, d.labels, width) for d in (data, new)], format="csr")
-    y = np.concatenate([data.y, new.y]) if labels is None else only_class(labels)
-    kind = None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind])
-    texts = None if data.texts is None else (*data.texts, *(new.texts or [""] * len(nodes)))
-    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names, "texts": texts}
-    graph = replace(graph, home=data.graph.home, blocks=data.graph.blocks)
-    return replace(data, graph=graph, node_names=names, class_names=new.class_names, **fields)
+        width = len(new.class_names)
+        labels = sp.vstack([as_members(each.y, each.labels, width) for each in (data, new)], format="csr")
+        y = only_class(labels)
+    return replace(
+        data,
+        graph=replace(graph, home=old.home, blocks=old.blocks),
+        y=y,
+        labels=labels,
+        class_names=new.class_names,
+        node_names=names,
+        kind=None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind]),
+        kind_names=new.kind_names,
+        texts=None if data.texts is None else (*data.texts, *(new.texts or [""] * len(nodes))),
+    )
 
 
 def _edge_rows(
@@ -228,52 +222,37 @@ def _edge_rows(
     """The edges of new nodes, with the kind and the amount of each where the network has these."""
     relations = {relation.name: relation for relation in data.graph.relations}
     ends, kinds, amounts = [], [], []
-    for node in nodes:
-        for edge in node.edges:
-            given = edge if isinstance(edge, NewEdge) else NewEdge(node=edge)
-            who = f"node {node.node!r}: its edge to {given.node!r}"
-            if given.node == node.node:
-                raise FewnodeError(f"node {node.node!r} has an edge to itself, which says nothing")
-            if given.node not in place:
-                raise FewnodeError(f"node {node.node!r} has an edge to {given.node!r}, which is not in the network")
-            pair = (place[given.node], place[node.node])
-            ends.append(pair if given.way == "from" else pair[::-1])
-            if not relations:
-                if given.kind is not None or given.weight is not None or given.way != "from":
-                    raise FewnodeError(f"{who}: the network has neither weights nor kinds of edges")
-                continue
-            kind = given.kind or (next(iter(relations)) if len(relations) == 1 else "edges")
-            if kind not in relations:
-                asked = f"unknown kind {kind!r}{closest(kind, relations)}" if given.kind else "give its kind"
-                raise FewnodeError(f"{who}: {asked}; there are {', '.join(relations)}")
-            if given.weight is not None and not relations[kind].weighted:
-                raise FewnodeError(f"{who}: edges of kind {kind!r} have no weights; leave out the weight")
-            usual = float(scaling(kind).invert(np.ones(1))[0]) if relations[kind].weighted else 1.0
-            kinds.append(list(relations).index(kind))
-            amounts.append(usual if given.weight is None else given.weight)
+    for node, edge in [(new, edge) for new in nodes for edge in new.edges]:
+        who = f"node {node.node!r}: its edge to {edge.node!r}"
+        if edge.node == node.node:
+            raise FewnodeError(f"node {node.node!r} has an edge to itself, which says nothing")
+        pair = (place[edge.node], place[node.node])
+        ends.append(pair if edge.way == "from" else pair[::-1])
+        if not relations:
+            if (edge.kind, edge.weight, edge.way) != (None, None, "from"):
+                raise FewnodeError(f"{who}: the network has neither weights nor kinds of edges")
+            continue
+        kind = edge.kind or (next(iter(relations)) if len(relations) == 1 else "edges")
+        if kind not in relations:
+            asked = f"unknown kind {kind!r}{closest(kind, relations)}" if edge.kind else "give its kind"
+            raise FewnodeError(f"{who}: {asked}; there are {', '.join(relations)}")
+        if edge.weight is not None and not relations[kind].weighted:
+            raise FewnodeError(f"{who}: edges of kind {kind!r} have no weights; leave out the weight")
+        usual = float(scaling(kind).invert(np.ones(1))[0]) if relations[kind].weighted else 1.0
+        kinds.append(list(relations).index(kind))
+        amounts.append(usual if edge.weight is None else edge.weight)
     index = np.array(ends, np.int64).reshape(-1, 2).T
     if not relations:
         return EdgeRows(index)
     return EdgeRows(index, np.array(amounts, np.float64), np.array(kinds, np.int64), tuple(relations))
 
 
-def _stacked(above: Attributes, below: Attributes) -> Attributes:
-    if is_sparse(above):
-        return sp.vstack([above, sp.csr_array(below)], format="csr")
-    return np.concatenate([above, below.toarray() if is_sparse(below) else below])
-
-
-def _refuse(node: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:
+def _refuse(who: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:
     """Whatever is not known is refused by name."""
     names = set(known)
     if unknown := [name for name in given if name not in names]:
         shown = ", ".join(map(repr, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
-        raise FewnodeError(f"node {node!r}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
-
-
-def _of_node(error: str, names: list[str]) -> str:
-    """What `extend` says of a row of all nodes, said of the node."""
-    return re.sub(r"^the nodes table: data row (\d+),", lambda row: f"node {names[int(row[1]) - 1]!r}:", error)
+        raise FewnodeError(f"{who}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
 
 
 def _text(cell: Any) -> str:

@@ -20,13 +20,14 @@ from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Asked
 from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
+from fewnode.review.near_duplicates import grouped
 from fewnode.review.trust import trust
 from fewnode.scores import wilson
 from fewnode.service.asked import Asked as Classes
-from fewnode.service.asked import Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.search import Search
 from fewnode.service.state import State
@@ -49,7 +50,7 @@ class Table:
     state: State
     search: Search
     asked: Classes
-    judged: Judged
+    judged: Answers
 
     @property
     def classes(self) -> list[str]:
@@ -58,7 +59,7 @@ class Table:
     @property
     def place(self) -> Ints:
         """The place of the class that claims each node, or -1."""
-        return self.judged.place
+        return self.judged.places
 
     def _among(self, names: Sequence[str]) -> Mask:
         """Which of all nodes these are."""
@@ -68,7 +69,8 @@ class Table:
 
     def _answered(self, label: str) -> Mask:
         """Nodes that somebody answered for, examples among them."""
-        return self._among([*self.state.support[label], *self.state.verdicts[label]])
+        given = self.state.classes[label]
+        return self._among([*given.support, *given.verdicts])
 
     def _cells(self, name: str, rows: Ints) -> NDArray[Any]:
         attributes = self.search.attributes
@@ -121,8 +123,8 @@ class Table:
         for i, row in enumerate(rows.tolist()):
             name, place = data.node_name(row), int(self.place[row])
             label = None if place < 0 else self.classes[place]
-            said = None if label is None else state.verdicts[label].get(name)
-            given = label is not None and name in state.support[label]
+            said = None if label is None else state.classes[label].verdicts.get(name)
+            given = label is not None and name in state.classes[label].support
             found.append(
                 {
                     "node": name,
@@ -145,7 +147,7 @@ class Table:
         if not body.group:
             return {"total": int(rows.size), "rows": self.told(rows[page], body.attributes)}
         few, name = rows.size <= COUNTED, self.search.data.node_name
-        group = self.search.network.near_duplicates(rows, None if few else page.stop)
+        group = grouped(self.search.network.z[rows], None if few else page.stop)
         first = np.flatnonzero(group == np.arange(rows.size))
         told = self.told(rows[first[page]], body.attributes)
         for claim, leader in zip(told, first[page].tolist(), strict=True):
@@ -183,7 +185,8 @@ class Table:
         """The classes, and what was answered of nodes that were asked about."""
         found, network = [], self.search.network
         for name in self.classes:
-            asked = [(node, said) for node, said in self.state.verdicts[name].items() if said.probability is not None]
+            verdicts = self.state.classes[name].verdicts.items()
+            asked = [(node, said) for node, said in verdicts if said.probability is not None]
             for at, (node, said) in enumerate(asked):
                 if network.has(node) and said.probability is not None:
                     purpose = "check" if said.check else "find"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from heapq import merge, nsmallest
-from itertools import groupby
-from operator import itemgetter
-from tempfile import TemporaryFile
-from typing import TextIO
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,8 +26,8 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that tell classes of texts apart by their style, hardly by their subject."""
 
-MOST_HELD = 1 << 21
-"""Different words that are counted in memory at once, some 200 MB; more of them are counted in files."""
+MAX_HELD = 1 << 21
+"""Different words that are counted in memory at once, some 200 MB; more of them are counted in a file."""
 
 _WORD = re.compile(r"[^\W\d_][^\W_]+")
 
@@ -59,33 +55,23 @@ def choose_vocabulary(
     """
     if size < 1:
         raise FewnodeError(f"vocabulary of {size} words, expected at least 1")
-    seen: Counter[str] = Counter()
-    n = 0
-    with ExitStack() as files:
-        runs: list[Iterable[tuple[str, int]]] = []
+    counts, n, stopped = Counter[str](), 0, frozenset(stop_words)
+    with closing(sqlite3.connect("")) as overflow:  # a file of SQLite's own, which goes with the connection
+        overflow.execute("CREATE TABLE counts (word TEXT PRIMARY KEY, count INTEGER) WITHOUT ROWID")
+
+        def write() -> None:
+            add = "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+            overflow.executemany(add, sorted(counts.items()))
+            counts.clear()
+
         for document in documents:
-            seen.update(set(words(document)))
+            counts.update(set(words(document)) - stopped)
             n += 1
-            if len(seen) > MOST_HELD:
-                runs.append(_written(seen, files.enter_context(TemporaryFile("w+", encoding="utf-8"))))
-                seen.clear()
-        counts = _merged([*runs, sorted(seen.items())]) if runs else seen.items()
-        stopped = frozenset(stop_words)
-        fit = ((-k, word) for word, k in counts if min_documents <= k <= max_share * n and word not in stopped)
-        return tuple(sorted(word for _, word in nsmallest(size, fit)))
-
-
-def _written(seen: Counter[str], file: TextIO) -> Iterator[tuple[str, int]]:
-    """The counts in a file, sorted by word; they are read when they are asked for."""
-    file.writelines(f"{word} {count}\n" for word, count in sorted(seen.items()))
-    file.seek(0)
-    return ((word, int(count)) for word, _, count in (line.partition(" ") for line in file))
-
-
-def _merged(runs: Sequence[Iterable[tuple[str, int]]]) -> Iterator[tuple[str, int]]:
-    """Each word once, with the sum of its counts."""
-    for word, same in groupby(merge(*runs), key=itemgetter(0)):
-        yield word, sum(count for _, count in same)
+            if len(counts) > MAX_HELD:
+                write()
+        write()
+        fit = "SELECT word FROM counts WHERE count BETWEEN ? AND ? ORDER BY count DESC, word LIMIT ?"
+        return tuple(sorted(word for (word,) in overflow.execute(fit, (min_documents, max_share * n, size))))
 
 
 def encode(documents: Iterable[str], vocabulary: Sequence[str]) -> sp.csr_array:

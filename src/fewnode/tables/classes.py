@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,14 @@ from fewnode.class_labels import only_class
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.tables.columns import Column
-from fewnode.tables.files import Database, need_columns, title
-from fewnode.tables.rows import LABEL, NodeRows
+from fewnode.tables.files import title
+from fewnode.tables.rows import LABEL, OWN, Rows
 from fewnode.tables.spec import ImportSpec
 
 NODES, CLASSES = ("node", "id", "name"), ("class", "label")
 """Columns of a table of labels, the first that is there."""
 SEPARATORS = ("|", ";", ",")
 """Between several classes in one cell."""
-Parents = Mapping[str, str]
-"""The class that each class is a part of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,27 +40,29 @@ class Classes:
         return self.y if self.labels is None else self.labels.indices.astype(np.int64)
 
 
-def choose_classes(rows: NodeRows, parents: Parents, known: tuple[str, ...] = ()) -> Classes:
+def choose_classes(rows: Rows, known: tuple[str, ...] = ()) -> Classes:
     """Those of a column of the nodes, or of a table of labels; `known` names come first."""
-    spec, facts = rows.spec, dict[str, Any]()
-    if spec.labels is not None:
-        if spec.label is not None:
-            raise FewnodeError(f"classes are in column {spec.label!r} or in a table of labels; name one of them")
-        place, column, facts = _labels_table(rows)
-    else:
-        place, column = np.arange(len(rows)), rows.column(LABEL)
+    spec = rows.spec
+    if spec.labels is not None and spec.label is not None:
+        raise FewnodeError(f"classes are in column {spec.label!r} or in a table of labels; name one of them")
+    if spec.labels is None:
+        place, column, facts = np.arange(len(rows)), rows.column(LABEL), dict[str, Any]()
         facts["words"] = column.missing_words()
+    else:
+        place, column, facts = _labels_table(rows)
     codes = pc.dictionary_encode(column.labels).combine_chunks()
     cells, code = codes.dictionary.to_pylist(), pc.fill_null(codes.indices, -1).to_numpy()
-    own = [_split(cell, spec, column, code, i) for i, cell in enumerate(cells)]
-    above = {name: _above(name, spec, parents) for names in own for name in names}
-    new = {each for name, others in above.items() for each in (name, *others)} - set(known)
-    names = (*known, *_in_order(new))
+
+    def fault(cell: int) -> Callable[[str], FewnodeError]:
+        return lambda what: column.fault(int(np.argmax(code == cell)), what)
+
+    own = [_split(cell, spec, fault(i)) for i, cell in enumerate(cells)]
+    above = {name: _above(name, spec.hierarchy) for names in own for name in names}
+    names = (*known, *_in_order({each for name, others in above.items() for each in (name, *others)} - set(known)))
     index = {name: i for i, name in enumerate(names)}
     there = code >= 0
     cell_of = sp.csr_array((np.ones(int(there.sum()), np.int64), (place[there], code[there])), (len(rows), len(cells)))
-    members = _memberships(cell_of, [[index[name] for name in part] for part in own], len(names))
-    labels = members
+    members = labels = _memberships(cell_of, [[index[name] for name in part] for part in own], len(names))
     if any(above.values()):
         with_above = [[index[each] for name in part for each in (name, *above[name])] for part in own]
         labels = _memberships(cell_of, with_above, len(names))
@@ -75,87 +75,47 @@ def choose_classes(rows: NodeRows, parents: Parents, known: tuple[str, ...] = ()
     return Classes(only_class(members), names, labels, {**facts, "several": int((counts > 1).sum())})
 
 
-def _labels_table(rows: NodeRows) -> tuple[Ints, Column, dict[str, Any]]:
+def _labels_table(rows: Rows) -> tuple[Ints, Column, dict[str, Any]]:
     """Of a table of nodes and classes, a row a membership: the node of each row, and the column of classes."""
-    source, spec = rows.spec.labels, rows.spec
+    source = rows.spec.labels
 
-    def choose(header: list[str]) -> list[str]:
+    def choose(header: list[str]) -> dict[str, str | None]:
         if len(header) < 2:
             raise FewnodeError(f"{title(source, 'labels')}: one column {header[0]!r}, expected two: node and class")
         node = next((name for name in NODES if name in header), header[0])
-        label = next((name for name in CLASSES if name in header and name != node), None)
-        return [node, label or next(name for name in header if name != node)]
+        others = [name for name in header if name != node]
+        return {node: "node", next((name for name in CLASSES if name in others), others[0]): "class"}
 
-    table = rows.database.read(source, "labels", choose, spec)
-    node, label = (rows.database.column(table, name, spec) for name in table.types)
+    table = rows.database.read(source, "labels", choose, rows.spec)
+    read = Rows.of(rows.database, [table], rows.spec, lambda _: {"node": "NULL", "class": "NULL"})
+    node, label = (read.column(f"{OWN}{use}") for use in ("node", "class"))
     place = pc.index_in(node.cells, value_set=rows.ids)
-    if place.null_count:
-        row = int(pc.index(pc.is_null(place), True).as_py())
-        name = node.texts[row].as_py()
-        raise node.fault(row, "empty, expected a node" if name is None else f"node {name!r} is not in {rows.name}")
-    if label.labels.null_count:
-        row = int(pc.index(pc.is_null(label.labels), True).as_py())
-        raise label.fault(row, "empty, expected a class; leave the row out if it is unknown")
+    for cells, column, what in ((place, node, f"is not in {rows.name}"), (label.labels, label, "")):
+        if cells.null_count:
+            row = int(pc.index(pc.is_null(cells), True).as_py())
+            name = node.texts[row].as_py() if column is node else None
+            expected = "a class; leave the row out if it is unknown" if column is label else "a node"
+            raise column.fault(row, f"empty, expected {expected}" if name is None else f"node {name!r} {what}")
     return place.to_numpy(), label, {"words": {}, "file": table.name, "rows": table.rows}
-
-
-def read_parents(database: Database, spec: ImportSpec) -> dict[str, str]:
-    """A table `class,parent`: each class once. A class without a parent may be left out."""
-    source = spec.hierarchy
-    if source is None or spec.path_mark is not None:
-        return {}
-
-    def choose(header: list[str]) -> list[str]:
-        return need_columns(title(source, "hierarchy"), header, ["class", "parent"])
-
-    table = database.read(source, "hierarchy", choose, spec)
-    columns = [database.column(table, name, spec).texts.to_pylist() for name in ("class", "parent")]
-    parents: dict[str, str] = {}
-    for row, (name, parent) in enumerate(zip(*columns, strict=True)):
-        if name is None:
-            raise table.fault(row, "class", "empty, expected a class")
-        if parent is not None and parents.setdefault(name, parent) != parent:
-            raise table.fault(row, "parent", f"class {name!r} has the parent {parents[name]!r} already, expected one")
-    return acyclic(parents, table.name)
-
-
-def acyclic(parents: Parents, place: str) -> dict[str, str]:
-    """The parents, if no class is a part of itself."""
-    done: set[str] = set()
-    for name in parents:
-        way: dict[str, None] = {}
-        while name in parents and name not in done:
-            if name in way:
-                raise FewnodeError(f"{place}: class {name!r} is a part of itself: {' of '.join([*way, name][:6])}")
-            way[name] = None
-            name = parents[name]
-        done |= way.keys()
-    return dict(parents)
 
 
 # --- memberships --------------------------------------------------------------------------------------------------
 
 
-def _above(name: str, spec: ImportSpec, parents: Parents) -> list[str]:
-    """The classes that `name` is a part of, the nearest first."""
-    found: list[str] = []
-    if mark := spec.path_mark:
-        parts = name.split(mark)
-        found = [mark.join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
-    while name := parents.get(name, ""):
-        found.append(name)
-    return found
+def _above(name: str, mark: str | None) -> list[str]:
+    """The classes that `name` is a part of, the nearest first: a/b and a of a/b/c."""
+    parts = name.split(mark) if mark else [name]
+    return [str(mark).join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
 
 
-def _split(cell: str, spec: ImportSpec, column: Column, code: Ints, place: int) -> list[str]:
-    """The classes in a cell, the `place`th of those that differ."""
-    separator, mark = spec.label_separator, spec.path_mark
+def _split(cell: str, spec: ImportSpec, fault: Callable[[str], FewnodeError]) -> list[str]:
+    """The classes in a cell."""
+    separator, mark = spec.label_separator, spec.hierarchy
     names = [cell] if separator is None else [part.strip() for part in cell.split(separator)]
     for name in names:
-        if not all(part.strip() for part in ([name] if mark is None else name.split(mark))):
+        if not all(part.strip() for part in (name.split(mark) if mark else [name])):
             between = mark if name and mark else separator
-            what = f"{cell[:60]!r} has an empty part, expected classes with {between!r} between them"
-            raise column.fault(int(np.argmax(code == place)), what)
+            raise fault(f"{cell[:60]!r} has an empty part, expected classes with {between!r} between them")
     return list(dict.fromkeys(names))
 
 

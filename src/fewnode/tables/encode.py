@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
 
 from fewnode._system import memory
-from fewnode.column_blocks import Block
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, no_attributes
+from fewnode.graph import Attributes, Block, no_attributes
 from fewnode.tables.bag import choose_vocabulary
 from fewnode.tables.bag import encode as count_words
 from fewnode.tables.columns import Column, Vectors
 from fewnode.tables.plain import TEXT
+from fewnode.tables.roles import ColumnUse
+from fewnode.tables.rows import Rows
+from fewnode.tables.spec import ROLES
 
 MAX_CATEGORIES = 10_000
 MAX_LENGTH = 65_536
@@ -49,9 +51,6 @@ Ordered: TypeAlias = Annotated[
     WrapSerializer(lambda columns, write: [[name, value] for name, value in write(columns).items()]),
 ]
 """Columns in the order of their attributes, written as pairs: JSON keeps no order."""
-Columns: TypeAlias = Callable[[str], Column]
-Lacking: TypeAlias = Callable[[str], NDArray[np.bool_]]
-"""Rows whose kind of node has no such column: nothing is missing there."""
 
 
 class VectorScale(BaseModel, extra="forbid", frozen=True):
@@ -100,9 +99,8 @@ class Encoding(BaseModel, extra="forbid", frozen=True):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The role of each column."""
-        roles = {"text": self.text, "numeric": self.numeric, "category": self.category, "vector": self.vector}
-        return {column: role for role, columns in roles.items() for column in columns}
+        """The role of each column, in the order of the attributes."""
+        return {column: role for role in ROLES for column in getattr(self, role)}
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -125,80 +123,68 @@ class Encoding(BaseModel, extra="forbid", frozen=True):
         placed = zip(widths, ends, strict=True)
         return tuple(Block(kind, end - width, end, name) for (kind, name, width), end in placed if width)
 
-    def encode(
-        self, columns: Columns, n: int, lacking: Lacking = lambda name: np.zeros(1, bool)
-    ) -> tuple[Attributes, dict[str, int]]:
+    def encode(self, rows: Rows) -> tuple[Attributes, dict[str, int]]:
         """The attributes of each row, and how many cells of each column were empty or of an unknown category.
 
         Attributes are dense if all columns are numbers or vectors and sparse otherwise, whatever the rows say.
         """
         parts: list[Any] = []
-        unknown: dict[str, int] = {}
+        missing: dict[str, int] = {}
         flags: dict[str, NDArray[np.float32]] = {}
-
-        def missing(name: str, mask: NDArray[np.bool_]) -> None:
-            gaps = mask & ~lacking(name)
-            unknown[name] = int(gaps.sum())
-            if name in self.flags:
-                flags[name] = gaps.astype(np.float32)[:, None]
-
         if self.text:
-            parts.append(count_words(documents([columns(name) for name in self.text]), self.vocabulary))
-        for name, (mean, deviation) in self.numeric.items():
-            column = columns(name)
-            values = number_of(column, self.dates.get(name))
-            missing(name, np.isnan(values))
-            parts.append(_standardise(column, values, mean, deviation)[:, None])
-        for name, categories in self.category.items():
-            labels = columns(name).labels
-            codes = pc.fill_null(pc.index_in(labels, value_set=pa.array(categories, TEXT)), -1).to_numpy()
-            unknown[name] = int(((codes < 0) & ~lacking(name)).sum())
-            parts.append(_one_hot(codes, len(categories)))
-        for name, scale in self.vector.items():
-            column = columns(name)
-            vectors = column.vectors()
-            missing(name, _missing_rows(vectors))
-            parts.append(scale_vectors(vectors, scale, column.fault))
+            parts.append(count_words(documents([rows.column(name) for name in self.text]), self.vocabulary))
+        for name, role in self.roles.items():
+            if role == "text":
+                continue
+            column = rows.column(name)
+            if role == "numeric":
+                values = number_of(column, self.dates.get(name))
+                gaps, part = np.isnan(values), _standardise(column, values, *self.numeric[name])[:, None]
+            elif role == "vector":
+                vectors = column.vectors()
+                gaps, part = _missing_rows(vectors), scale_vectors(vectors, self.vector[name], column.fault)
+            else:
+                categories = pa.array(self.category[name], TEXT)
+                codes = pc.fill_null(pc.index_in(column.labels, value_set=categories), -1).to_numpy()
+                gaps, part = codes < 0, _one_hot(codes, len(categories))
+            gaps = gaps & ~rows.lacking(name)
+            missing[name] = int(gaps.sum())
+            flags[name] = gaps.astype(np.float32)[:, None]
+            parts.append(part)
         parts += [flags[name] for name in self.flags]
-        told = {name: unknown[name] for name in self.columns if name in unknown}
         if not parts:
-            return no_attributes(n), told
+            return no_attributes(len(rows)), missing
         if self.text or self.category:
-            return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), told
-        return np.concatenate(parts, axis=1), told
+            return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), missing
+        return np.concatenate(parts, axis=1), missing
 
 
-def learn(
-    columns: Columns,
-    roles: Mapping[str, str],
-    dates: Mapping[str, str],
-    words: Mapping[str, Any],
-    lacking: Lacking,
-) -> Encoding:
-    """The encoding of columns in the given roles, from all rows of a table. `words` says which words count."""
-    by_role = {role: [name for name, given in roles.items() if given == role] for role in set(roles.values())}
+def learn(rows: Rows, uses: Mapping[str, ColumnUse], words: Mapping[str, Any]) -> Encoding:
+    """The encoding of the columns that are used, from all rows of a table. `words` says which words count."""
     numeric, vector, category, flags = {}, {}, {}, []
-    for name in by_role.get("numeric", ()):
-        values = number_of(columns(name), dates.get(name))
-        numeric[name] = _mean_and_deviation(values)
-        flags += [name] * bool((np.isnan(values) & ~lacking(name)).any())
-    for name in by_role.get("category", ()):
-        values = pc.unique(columns(name).labels).drop_null()
-        if len(values) > MAX_CATEGORIES:
-            raise FewnodeError(
-                f"column {name!r} has {len(values):,} distinct values, too many for categories; is it text?"
-            )
-        category[name] = tuple(sorted(values.to_pylist()))
-    for name in by_role.get("vector", ()):
-        block = columns(name).vectors()
-        vector[name] = _vector_scale(name, block)
-        flags += [name] * bool((_missing_rows(block) & ~lacking(name)).any())
-    text = tuple(by_role.get("text", ()))
+    for name in sorted(uses, key=lambda name: ROLES.index(uses[name].role) if uses[name].role in ROLES else 0):
+        role, gaps = uses[name].role, np.zeros(1, bool)
+        if role == "numeric":
+            values = number_of(rows.column(name), uses[name].order)
+            numeric[name], gaps = _mean_and_deviation(values), np.isnan(values)
+        elif role == "vector":
+            vectors = rows.column(name).vectors()
+            vector[name], gaps = _vector_scale(name, vectors), _missing_rows(vectors)
+        elif role == "category":
+            values = pc.unique(rows.column(name).labels).drop_null()
+            if len(values) > MAX_CATEGORIES:
+                raise FewnodeError(
+                    f"column {name!r} has {len(values):,} distinct values, too many for categories; is it text?"
+                )
+            category[name] = tuple(sorted(values.to_pylist()))
+        if (gaps & ~rows.lacking(name)).any():
+            flags.append(name)
+    text = tuple(name for name, use in uses.items() if use.role == "text")
     return Encoding(
         text=text,
-        vocabulary=choose_vocabulary(documents([columns(name) for name in text]), **words) if text else (),
+        vocabulary=choose_vocabulary(documents([rows.column(name) for name in text]), **words) if text else (),
         numeric=numeric,
-        dates=dict(dates),
+        dates={name: use.order for name, use in uses.items() if use.order is not None},
         category=category,
         vector=vector,
         flags=tuple(flags),

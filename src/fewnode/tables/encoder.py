@@ -1,29 +1,26 @@
 """Text encoders: whatever turns texts into vectors. A function, or a folder of model2vec or sentence-transformers.
 
-Each text is encoded once, in batches of similar length. What a folder's encoder made of a text is kept in the user's
-own cache, which may be deleted at any time. Files of a folder are data: JSON and safetensors. Pickled weights and code
-in it are never opened, and nothing is downloaded.
+Each text is encoded once, in batches of similar length. Files of a folder are data: JSON and safetensors. Pickled
+weights and code in it are never opened, and nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import os
 import re
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
-from fewnode._system.files import cache_directory, one_line, read_text, readable
+from fewnode._system.files import atomic_write, cache_directory, one_line, read_text, readable
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
 from fewnode.tables.columns import Vectors
@@ -37,6 +34,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 COLUMN = "encoded text"
 BATCH = 64
+FEW = 64
+"""Texts that are encoded each time anew: sentences that people write."""
 PROBE = "The quick brown fox jumps over the lazy dog near 12 rivers."
 PROBED = 16
 """So many numbers of the vector of one sentence tell an encoder from another."""
@@ -57,6 +56,16 @@ class StoredEncoder(BaseModel, extra="forbid", strict=True):
     probe: Annotated[list[FiniteFloat], Field(max_length=PROBED)]
 
 
+class _Module(BaseModel):
+    """A line of `modules.json`."""
+
+    type: str
+    path: str = ""
+
+
+_MODULES = TypeAdapter(list[_Module])
+
+
 @dataclass(frozen=True, eq=False)
 class Encoder:
     """A text encoder with what it goes by in a dataset."""
@@ -68,20 +77,18 @@ class Encoder:
     @classmethod
     def of(cls, source: EncoderSource, expected: str | None = None) -> Encoder:
         """The encoder in a folder, whose SHA-256 may be `expected`, or that a function is."""
-        path = None
+        path, sha256 = None, ""
         if isinstance(source, (str, os.PathLike)):
             path = Path(source).resolve()
-            encode, sha256 = _open_folder(path, expected)
-            name, probe = path.name, _checked(path.name, encode, [PROBE])[0]
+            (encode, sha256), name = _open_folder(path, expected), path.name
         elif callable(source):
             encode, name = source, str(getattr(source, "__qualname__", type(source).__qualname__))[:200]
-            probe = _checked(name, source, [PROBE])[0]
-            sha256 = hashlib.sha256(np.round(probe, 3).tobytes()).hexdigest()
         else:
             raise FewnodeError(f"the encoder is a {type(source).__name__}, expected a function or a folder")
-        stored = StoredEncoder(
-            name=name, sha256=sha256, path=str(path) if path else None, probe=probe[:PROBED].tolist()
-        )
+        probe = _checked(name, encode, [PROBE])[0]
+        sha256 = sha256 or hashlib.sha256(np.round(probe, 3).tobytes()).hexdigest()
+        place = None if path is None else str(path)
+        stored = StoredEncoder(name=name, sha256=sha256, path=place, probe=probe[:PROBED].tolist())
         return cls(encode, stored, len(probe))
 
     @classmethod
@@ -91,40 +98,52 @@ class Encoder:
             kept = StoredEncoder.model_validate(stored)
         except ValidationError:
             raise FewnodeError("the stored encoder is not one that fewnode wrote") from None
-        name, sha256 = kept.name, kept.sha256
+        name = kept.name
         if given is None:
             if kept.path is None:
                 raise FewnodeError(f"texts of {owner} went through the function {name}; give it: encoder={name}")
             try:
-                return cls.of(kept.path, sha256)
+                return cls.of(kept.path, kept.sha256)
             except FewnodeError as error:
                 raise FewnodeError(f"texts of {owner} went through {name}, which cannot be opened: {error}") from None
         encoder = cls.of(given)
         mine = encoder.stored
-        close = len(mine.probe) == len(kept.probe) and np.allclose(mine.probe, kept.probe, rtol=1e-2, atol=1e-3)
-        if mine.sha256 != sha256 and ((kept.path is not None and mine.path is not None) or not close):
+        alike = len(mine.probe) == len(kept.probe) and np.allclose(mine.probe, kept.probe, rtol=1e-2, atol=1e-3)
+        if mine.sha256 != kept.sha256 and ((kept.path is not None and mine.path is not None) or not alike):
             raise FewnodeError(
-                f"texts of {owner} went through the encoder {name} ({sha256[:12]}), and {mine.name} "
+                f"texts of {owner} went through the encoder {name} ({kept.sha256[:12]}), and {mine.name} "
                 f"({mine.sha256[:12]}) is another one; give that one, or import the tables again"
             )
         return encoder
 
     def vectors(self, texts: Sequence[str], progress: Progress = lambda done, total: None) -> Vectors:
-        """A row for each text, of NaN where it is blank."""
-        wanted = list(dict.fromkeys(text for text in texts if text.strip()))
-        with _cache(self.stored.sha256 if self.stored.path else None) as cache:
-            known = {text: row for text, row in _kept(cache, wanted).items() if len(row) == self.width}
-            todo = sorted((text for text in wanted if text not in known), key=len, reverse=True)
+        """A row for each text, of NaN where it is blank. What a folder's encoder made is kept in the user's cache."""
+        wanted = {text: i for i, text in enumerate(dict.fromkeys(text for text in texts if text.strip()))}
+        key = hashlib.sha256("\0".join([self.stored.sha256, *wanted]).encode("utf-8", "surrogatepass")).hexdigest()
+        cache = cache_directory("vectors") / f"{key}.npy" if self.stored.path and len(wanted) > FEW else None
+        made = None if cache is None else _kept(cache, (len(wanted), self.width))
+        if made is None:
+            made, todo = np.empty((len(wanted), self.width), np.float32), sorted(wanted, key=len, reverse=True)
             for start in range(0, len(todo), BATCH):
                 batch = todo[start : start + BATCH]
-                made = _checked(self.stored.name, self.encode, batch, self.width)
-                known |= zip(batch, made, strict=True)
-                _keep(cache, batch, made)
-                progress(len(known), len(wanted))
+                made[[wanted[text] for text in batch]] = _checked(self.stored.name, self.encode, batch, self.width)
+                progress(start + len(batch), len(todo))
+            if cache is not None:
+                with suppress(OSError), atomic_write(cache) as file:
+                    np.save(file, made)
+        place = np.array([wanted.get(text, -1) for text in texts], np.int64)
         rows = np.full((len(texts), self.width), np.nan, np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            row[:] = known.get(text, np.nan)
+        rows[place >= 0] = made[place[place >= 0]]
         return rows
+
+
+def _kept(cache: Path, shape: tuple[int, int]) -> Vectors | None:
+    """What is in a file of the cache, if it is whole."""
+    with suppress(OSError, ValueError, EOFError):
+        vectors = np.load(cache)
+        if vectors.shape == shape and vectors.dtype == np.float32 and np.isfinite(vectors).all():
+            return np.asarray(vectors)
+    return None
 
 
 def _checked(name: str, encode: TextEncoder, batch: list[str], width: int | None = None) -> Vectors:
@@ -154,36 +173,33 @@ def _checked(name: str, encode: TextEncoder, batch: list[str], width: int | None
 
 
 def _open_folder(folder: Path, expected: str | None) -> tuple[TextEncoder, str]:
-    """The encoder in a folder and the SHA-256 of its files. Files of another one than `expected` are not opened."""
+    """The encoder in a folder and the SHA-256 of its files; the same object until a file changes."""
     if not folder.is_dir():
         raise FewnodeError(f"{folder}: no such folder; an encoder is a folder on this machine, nothing is downloaded")
     files = sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
     files = [path for path in files if path.suffix in (".json", ".txt", ".safetensors", ".model")]
     if len(files) > MAX_FILES:
         raise FewnodeError(f"{folder}: {len(files):,} files, expected at most {MAX_FILES}; this is no encoder")
-    states = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    for path, size, _ in states:
-        if size > (MAX_WEIGHTS if path.suffix == ".safetensors" else MAX_CONFIG):
-            raise FewnodeError(f"{path}: {size >> 20:,} MB, too large for what it is")
-    sha256 = _digest(folder, states)
-    if expected not in (None, sha256):
-        raise FewnodeError(f"{folder}: another encoder ({sha256[:12]}) than expected ({str(expected)[:12]})")
-    return _opened(folder, frozenset(str(path.relative_to(folder)) for path in files), sha256), sha256
-
-
-@lru_cache(maxsize=8)
-def _digest(folder: Path, states: tuple[tuple[Path, int, int], ...]) -> str:
-    """Of the files and their names, read again when one has changed."""
-    digest = hashlib.sha256()
-    for path, *_ in states:
-        with readable(path) as file:
-            digest.update(f"{path.relative_to(folder)}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
+    states = []
+    for path in files:
+        state = path.stat()
+        if state.st_size > (MAX_WEIGHTS if path.suffix == ".safetensors" else MAX_CONFIG):
+            raise FewnodeError(f"{path}: {state.st_size >> 20:,} MB, too large for what it is")
+        states.append((str(path.relative_to(folder)), state.st_size, state.st_mtime_ns))
+    return _opened(folder, tuple(states), expected)
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: Path, files: frozenset[str], _sha256: str) -> TextEncoder:
-    """The same object until the files change."""
+def _opened(folder: Path, states: tuple[tuple[str, int, int], ...], expected: str | None) -> tuple[TextEncoder, str]:
+    """Files of another encoder than `expected` are not given to a library."""
+    digest, files = hashlib.sha256(), [name for name, *_ in states]
+    for name in files:
+        with readable(folder / name) as file:
+            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    if expected not in (None, digest.hexdigest()):
+        raise FewnodeError(
+            f"{folder}: another encoder ({digest.hexdigest()[:12]}) than expected ({str(expected)[:12]})"
+        )
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")  # before the first import: read only then
     kinds = _module_kinds(folder / "modules.json") if "modules.json" in files else []
     library = None
@@ -198,77 +214,29 @@ def _opened(folder: Path, files: frozenset[str], _sha256: str) -> TextEncoder:
         )
     try:
         module = importlib.import_module(library)
-    except ModuleNotFoundError:
-        raise FewnodeError(f"this encoder needs {library}: pip install 'fewnode[text]'") from None
-    try:
         if library == "model2vec":
             model = module.StaticModel.from_pretrained(str(folder), force_download=False)
         else:
             safe = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
             model = module.SentenceTransformer(str(folder), device="cpu", **safe)
+    except ModuleNotFoundError:
+        raise FewnodeError(f"this encoder needs {library}: pip install 'fewnode[text]'") from None
     except BaseException as error:  # at files that are not theirs; tokenizers' panics are no `Exception`
         if not (isinstance(error, Exception) or "Panic" in type(error).__name__):
             raise
         raise FewnodeError(f"{folder}: cannot be read as an encoder ({one_line(error)})") from None
-    return lambda texts: model.encode(texts, show_progress_bar=False)
+    return lambda texts: model.encode(texts, show_progress_bar=False), digest.hexdigest()
 
 
 def _module_kinds(path: Path) -> list[str]:
     """The types of a folder's modules; only those of the library itself are let in, and files of this folder."""
     try:
-        modules = json.loads(read_text(path, 1 << 20))
-    except (ValueError, RecursionError) as error:
-        raise FewnodeError(f"{path}: not JSON ({one_line(error)})") from None
-    if not isinstance(modules, list):
-        raise FewnodeError(f"{path}: expected a list of modules")
-    kinds = []
+        modules = _MODULES.validate_json(read_text(path, 1 << 20))
+    except ValidationError:
+        raise FewnodeError(f"{path}: expected a list of modules, each with a type and a path") from None
     for module in modules:
-        kind, place = (str(module.get(key, "")) for key in ("type", "path")) if isinstance(module, dict) else ("", "")
-        if ".." in place or os.path.isabs(place):
-            raise FewnodeError(f"{path}: a module in {place[:60]!r}, which is outside of the folder")
-        if not _MODULE.fullmatch(kind):
-            raise FewnodeError(f"{path}: a module of type {kind[:60]!r}; only sentence-transformers' own run")
-        kinds.append(kind.rpartition(".")[2])
-    return kinds
-
-
-# --- vectors of texts, kept between commands ----------------------------------------------------------------------
-
-
-@contextmanager
-def _cache(sha256: str | None) -> Iterator[sqlite3.Connection]:
-    """One SQLite file for each encoder. Where it cannot be read or written, texts are encoded anew."""
-    file = sqlite3.connect(":memory:")
-    if sha256 is not None:
-        with suppress(sqlite3.Error, OSError):
-            folder = cache_directory("vectors")
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = sqlite3.connect(folder / f"{sha256}.sqlite", timeout=5)
-            file.execute("PRAGMA synchronous = OFF")  # after a power cut a row may be damaged: each has a sum
-            file.execute("CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL)")
-    try:
-        yield file
-    finally:
-        file.close()
-
-
-def _kept(cache: sqlite3.Connection, texts: Sequence[str]) -> dict[str, Vectors]:
-    """The vectors of those texts that are there, without those that are not what was written."""
-    found = {}
-    with suppress(sqlite3.Error):
-        for text in texts:
-            [blob] = cache.execute("SELECT vector FROM vectors WHERE text = ?", [_key(text)]).fetchone() or [b""]
-            if isinstance(blob, bytes) and len(blob) % 4 == 0 and hashlib.sha256(blob[32:]).digest() == blob[:32]:
-                found[text] = np.frombuffer(blob[32:], "<f4").astype(np.float32)
-    return found
-
-
-def _keep(cache: sqlite3.Connection, texts: Sequence[str], vectors: Vectors) -> None:
-    numbers = [vector.astype("<f4").tobytes() for vector in vectors]
-    rows = [(_key(t), hashlib.sha256(n).digest() + n) for t, n in zip(texts, numbers, strict=True)]
-    with suppress(sqlite3.Error), cache:
-        cache.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-
-def _key(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        if ".." in module.path or os.path.isabs(module.path):
+            raise FewnodeError(f"{path}: a module in {module.path[:60]!r}, which is outside of the folder")
+        if not _MODULE.fullmatch(module.type):
+            raise FewnodeError(f"{path}: a module of type {module.type[:60]!r}; only sentence-transformers' own run")
+    return [module.type.rpartition(".")[2] for module in modules]

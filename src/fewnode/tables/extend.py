@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, is_sparse
+from fewnode.graph import Attributes, Graph, Relation, is_sparse
 from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency, summed
-from fewnode.tables.classes import Classes, choose_classes
-from fewnode.tables.edges import NO_EDGES, EdgeSources, read_edges
+from fewnode.tables.classes import choose_classes
+from fewnode.tables.edges import NO_EDGES, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import documents
 from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.tables.files import Database, need_columns
 from fewnode.tables.plain import TEXT
-from fewnode.tables.read import Imported, about_rows, class_warnings, table_warnings, texts_of
-from fewnode.tables.roles import NOT_USED
-from fewnode.tables.rows import NodeRows, NodeSources, named_tables, read_nodes
+from fewnode.tables.read import Imported, about, texts_of
+from fewnode.tables.rows import ID, NOT_USED, NodeSources, Rows, named_tables, read_nodes
 from fewnode.tables.vectors import read_vectors, with_vectors
 
 
@@ -67,11 +66,16 @@ def extend(
     if edges is not None and any(kind is not None for kind, _ in named_tables(edges)):
         kept.spec.pop("relation", None)
     spec = kept.rows_like_these(options)
+    vectors = read_vectors(spec.vectors, spec.vector_files)
+    if unknown := [name for name in vectors if name not in encoding.vector]:
+        known = ", ".join(encoding.vector) or "none"
+        raise FewnodeError(
+            f"{data.name} has no vectors {unknown[0]!r}{closest(unknown[0], encoding.vector)}; it has {known}"
+        )
     with Database() as database:
-        beside = _needed(read_vectors(spec.vectors, spec.vector_files), kept, data.name)
-        made = {COLUMN} if kept.encoder else set()
-        wanted = [column for column in encoding.columns if column not in beside and column not in made]
-        rows = with_vectors(read_nodes(database, nodes, spec, wanted, kept.optional), beside)
+        made = {*vectors, *([COLUMN] if kept.encoder else [])}
+        wanted = [column for column in encoding.columns if column not in made]
+        rows = with_vectors(read_nodes(database, nodes, spec, wanted, kept.optional), vectors)
         need_columns(rows.name, sorted(rows.headers), filter(None, [options.get("label")]))
         if kept.encoder:
             through = Encoder.of_dataset(kept.encoder.model_dump(), encoder, data.name)
@@ -80,22 +84,31 @@ def extend(
         elif encoder is not None:
             raise FewnodeError(f"texts of {data.name} went through no encoder, so those of new nodes cannot")
         old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
-        ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
+        ids = pa.concat_arrays([old, _new_ids(rows, old, data.name)])
         owner = rows.name if alone else f"{data.name} or {rows.name}"
-        linked = NO_EDGES if edges is None else read_edges(database, edges, ids, owner, rows.headers, spec)
-        x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
+        linked = NO_EDGES if edges is None else read_edges(database, edges, Nodes(ids, owner, rows.headers), spec)
+        x, missing = encoding.encode(rows)
         graph, facts = grown(data, len(ids), _stack(data.graph.x, x), linked.rows, kept.directed, kept.scaling)
-        classes = choose_classes(rows, kept.parents, data.class_names)
+        classes = choose_classes(rows, data.class_names)
         uses = {column: encoding.roles.get(column, NOT_USED) for column in rows.attributes}
         added = {
-            **about_rows(rows, encoding, rows.facts(uses), classes),
+            **about(rows, encoding, uses, classes, linked),
             "why": {column: f"no attribute of {data.name}" for column, use in uses.items() if use == NOT_USED},
             "missing": missing,
-            "edges": linked.tables,
             "repeated_edges": facts.repeated,
             "new_classes": list(classes.names[len(data.class_names) :]),
-            "warnings": [*table_warnings(rows, linked, linked.rows.proper), *class_warnings(classes, spec)],
         }
+        if edges is not None and not linked.rows.proper:
+            added["warnings"].append("no edge is left, so no node has a neighbour")
+        fields: dict[str, Any] = {}
+        if data.labels is not None or classes.labels is not None:
+            width = len(classes.names)
+            members = (as_members(each.y, each.labels, width) for each in (data, classes))
+            fields["labels"] = sp.vstack(list(members), format="csr")
+        if data.kind is not None:
+            kinds, names = rows.kinds_of_nodes(data.kind_names)
+            kinds = np.zeros(len(rows), np.int64) if kinds is None else kinds
+            fields |= {"kind": np.concatenate([data.kind, kinds]), "kind_names": names or data.kind_names}
         return replace(
             data,
             graph=replace(graph, blocks=data.graph.blocks),
@@ -104,36 +117,17 @@ def extend(
             node_names=tuple(ids.to_pylist()),
             texts=None if data.texts is None else (*data.texts, *(texts_of(rows, encoding) or ())),
             info={**data.info, "extended": [*data.info.get("extended", []), added]},
-            **_memberships(data, classes),
-            **_node_kinds(data, rows),
+            **fields,
         )
 
 
-def _needed(vectors: dict[str, Any], kept: Imported, owner: str) -> dict[str, Any]:
-    """Vectors beside the table of new nodes; each must be a column of the dataset."""
-    there = kept.encoding.vector
-    if unknown := [name for name in vectors if name not in there]:
-        known = ", ".join(there) or "none"
-        raise FewnodeError(f"{owner} has no vectors {unknown[0]!r}{closest(unknown[0], there)}; it has {known}")
-    return vectors
-
-
-def _memberships(data: Dataset, classes: Classes) -> dict[str, Any]:
-    """Those of old and new nodes, if some are in several classes."""
-    if data.labels is None and classes.labels is None:
-        return {}
-    old, new = (
-        as_members(y, found, len(classes.names)) for y, found in ((data.y, data.labels), (classes.y, classes.labels))
-    )
-    return {"labels": sp.vstack([old, new], format="csr")}
-
-
-def _node_kinds(data: Dataset, rows: NodeRows) -> dict[str, Any]:
-    if data.kind is None:
-        return {}
-    new, names = rows.kinds_of_nodes(data.kind_names)
-    more = np.zeros(len(rows), np.int64) if new is None else new
-    return {"kind": np.concatenate([data.kind, more]), "kind_names": names or data.kind_names}
+def _new_ids(rows: Rows, old: pa.Array, owner: str) -> pa.Array:
+    """The names of the nodes, none of which may be in `old`."""
+    known = pc.is_in(rows.ids, value_set=old)
+    if pc.any(known).as_py():
+        row = int(pc.index(known, True).as_py())
+        raise rows.fault(row, ID, f"node {rows.ids[row].as_py()!r} is in {owner} already, expected new nodes")
+    return rows.ids
 
 
 def _emptied(data: Dataset) -> Dataset:

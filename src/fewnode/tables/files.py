@@ -33,15 +33,15 @@ from fewnode._system.sheets import (
     rows,
 )
 from fewnode.errors import FewnodeError, closest
-from fewnode.tables.columns import Column, as_cells
 from fewnode.tables.plain import FREE_BYTES, MAX_INFLATION, MAX_LINE, TEXT, PlainText, read_json_lines
 from fewnode.tables.spec import ImportSpec
 
 Source: TypeAlias = str | os.PathLike[str] | Any
 """A file, a pandas frame, a mapping of columns, any table that speaks Arrow's C stream (polars, DuckDB's relations), or
 the cursor of a database that fetches Arrow tables (ADBC)."""
-Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
-"""Given the header, the columns that are wanted; no others are read."""
+Choose: TypeAlias = Callable[[list[str]], Mapping[str, str | None]]
+"""Given the header, the columns that are wanted, each with its use, None: an attribute. No others are read."""
+Chosen: TypeAlias = Callable[[Iterable[object]], list[str]]
 
 MULTILINE = " (--multiline if cells have several lines)"
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
@@ -61,12 +61,24 @@ class Table:
     name: str
     """What it goes by in messages."""
     relation: str
-    """What it is called in the database. Its columns are called as in the file."""
+    """What it is called in the database. What its columns are called there, the database knows."""
     rows: int
     header: tuple[str, ...]
     """Every column of the source, also those that were not chosen."""
     types: Mapping[str, str]
     """Of the chosen columns: `text`, `vector`, or why a column is not read: `nested, STRUCT(…)`."""
+    kind: str | None = None
+    """The kind of its nodes or edges, if the table has a name."""
+    uses: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are no attributes, and what they are: `id`, `label`, `source` …"""
+
+    @property
+    def attributes(self) -> list[str]:
+        return [column for column in self.header if column not in self.uses]
+
+    def has(self, column: str) -> bool:
+        """Whether it has the column as an attribute, and it was read."""
+        return column in self.types and column not in self.uses
 
     def fault(self, row: int, column: str, what: str) -> FewnodeError:
         """An error at a place; rows are counted from 1 and the header is none."""
@@ -83,8 +95,8 @@ def _runs(process: str) -> bool:
     return True
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def quoted(text: str, mark: str = '"') -> str:
+    return mark + text.replace(mark, mark + mark) + mark
 
 
 def title(source: Source, what: str) -> str:
@@ -133,11 +145,12 @@ class Database:
             config["memory_limit"] = f"{self.limit // 2 >> 20}MiB"
         return self._open.enter_context(duckdb.connect(config=config))
 
-    def execute(self, query: str, values: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
-        return self.connection.execute(query, list(values))
+    def ask(self, query: str) -> list[Any]:
+        """The rows of the answer."""
+        return self.connection.execute(query).fetchall()
 
     def arrow(self, query: str) -> pa.Table:
-        """The result of a query, whole."""
+        """The answer as columns."""
         table: pa.Table = self.connection.sql(query).to_arrow_table()
         return table
 
@@ -145,159 +158,150 @@ class Database:
         """What a column is called in the database, where names differ by more than by case."""
         return self._keys.setdefault(column, f"k{len(self._keys)}")
 
-    def cells(self, relation: str, column: str) -> pa.ChunkedArray:
-        """A column of a table, in the order of its rows."""
-        return self.arrow(f"SELECT {self.key(column)} FROM {relation}").column(0)
-
-    def column(self, table: Table, name: str, spec: ImportSpec) -> Column:
-        """A column of a table that stands alone."""
-        return Column(as_cells(self.cells(table.relation, name)), lambda row, what: table.fault(row, name, what), spec)
-
     def register(self, data: pa.Table) -> str:
         """A name for a table that DuckDB reads where it is."""
-        self.connection.register(name := self._free_name(), data)
+        self.connection.register(name := self.free_name(), data)
         return name
 
-    def _free_name(self) -> str:
+    def free_name(self) -> str:
         self._tables += 1
         return f"t{self._tables}"
 
-    def _plain(self, path: Path, spec: ImportSpec) -> PlainText:
-        return PlainText(path, spec.encoding, self.folder / self._free_name())
-
     # --- tables ---------------------------------------------------------------------------------------------------
 
-    def read(self, source: Source, what: str, choose: Choose, spec: ImportSpec, has_header: bool = True) -> Table:
+    def read(
+        self,
+        source: Source,
+        what: str,
+        choose: Choose,
+        spec: ImportSpec,
+        has_header: bool = True,
+        kind: str | None = None,
+    ) -> Table:
         """The chosen columns of a table, which goes by `what` in messages if it is no file."""
-        name, header = title(source, what), list[str]()
+        name, header, uses = title(source, what), list[str](), dict[str, str | None]()
 
-        def chosen(names: list[str]) -> list[str]:
+        def chosen(names: Iterable[object]) -> list[str]:
             header.extend(column_names(name, names))
-            return list(choose(header))
+            uses.update(choose(header))
+            return list(uses)
 
         if isinstance(source, (str, os.PathLike)):
-            relation, types = self._read_file(Path(source), chosen, spec, has_header)
+            path = Path(source)
+            end = path.with_suffix("").suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+            if end in (".csv", ".tsv", ".tab", ".txt"):
+                relation, types = self._read_csv(
+                    path, chosen, spec, "\t" if end in (".tsv", ".tab") else None, has_header
+                )
+            elif end in (".jsonl", ".ndjson"):
+                relation, types = self._take(read_json_lines(self._plain(path, spec)), chosen)
+            elif path.suffix.lower() in (".parquet", ".pq"):
+                relation, types = self._read_parquet(path, chosen)
+            else:
+                with readable(path):
+                    raise FewnodeError(f"{path}: unknown kind of table {path.suffix.lower()!r}, expected {FORMATS}")
         else:
-            relation, types = self._read_frame(source, name, chosen)
-        (count,) = self.execute(f"SELECT count(*) FROM {relation}").fetchall()[0]
-        return Table(name, relation, count, tuple(header), types)
+            try:
+                relation, types = self._take(_arrow(source), chosen)
+            except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
+                raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None
+        [(count,)] = self.ask(f"SELECT count(*) FROM {relation}")
+        own = {column: use for column, use in uses.items() if use is not None}
+        return Table(name, relation, count, tuple(header), types, kind, own)
 
-    def _read_file(
-        self, path: Path, choose: Callable[[list[str]], list[str]], spec: ImportSpec, has_header: bool
-    ) -> tuple[str, dict[str, str]]:
-        kind = path.suffix.lower()
-        kind = path.with_suffix("").suffix.lower() if kind == ".gz" else kind
-        if kind in (".csv", ".tsv", ".tab", ".txt"):
-            tab = "\t" if kind in (".tsv", ".tab") else None
-            return self._read_csv(path, choose, spec, spec.separator or tab, has_header)
-        if kind in (".jsonl", ".ndjson"):
-            return self._take(read_json_lines(self._plain(path, spec)), choose)
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return self._read_parquet(path, choose)
-        with readable(path):
-            raise FewnodeError(f"{path}: unknown kind of table {path.suffix.lower()!r}, expected {FORMATS}")
+    def _plain(self, path: Path, spec: ImportSpec) -> PlainText:
+        return PlainText(path, spec.encoding, self.folder / self.free_name())
 
-    def _create(self, given: str, columns: Sequence[str], written: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """A table of the columns as text, or as lists of numbers; `written` is what they are called in `given`."""
-        described = self.execute(f"DESCRIBE SELECT * FROM {given}").fetchall()
-        kinds = {str(row[0]): str(row[1]) for row in described}
+    def _create(self, given: str, columns: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """A table of columns as text, or as lists of numbers; `columns` says what each is called in `given`."""
+        kinds = {str(row[0]): str(row[1]) for row in self.ask(f"DESCRIBE SELECT * FROM {given}")}
         types, parts = dict[str, str](), []
-        for name, own in zip(columns, written, strict=True):
+        for name, own in columns.items():
             types[name], cells = _as_text(quoted(own), kinds[own])
             parts.append(f"{cells} AS {self.key(name)}")
-        relation = self._free_name()
-        self.execute(f"CREATE TABLE {relation} AS SELECT {', '.join(parts)} FROM {given}")
+        relation = self.free_name()
+        self.ask(f"CREATE TABLE {relation} AS SELECT {', '.join(parts)} FROM {given}")
         return relation, types
 
-    def _take(self, data: pa.Table, choose: Callable[[list[str]], list[str]]) -> tuple[str, dict[str, str]]:
+    def _take(self, data: pa.Table, choose: Chosen) -> tuple[str, dict[str, str]]:
         """The chosen columns of a table in memory."""
-        names = [str(column).strip() for column in data.column_names]
-        chosen = choose([str(column) for column in data.column_names])
+        chosen, names = choose(data.column_names), [str(column).strip() for column in data.column_names]
         columns = [data.column(names.index(name)) for name in chosen]
         plain = [pa.nulls(len(c), TEXT) if pa.types.is_null(c.type) else c for c in columns]
         keys = [self.key(name) for name in chosen]
-        return self._create(self.register(pa.table(plain, keys)), chosen, keys)
+        return self._create(self.register(pa.table(plain, keys)), dict(zip(chosen, keys, strict=True)))
 
-    def _read_frame(
-        self, source: Any, name: str, choose: Callable[[list[str]], list[str]]
-    ) -> tuple[str, dict[str, str]]:
-        data = source.data if isinstance(source, NamedTable) else source
-        try:
-            if type(data).__module__.startswith("pandas"):
-                named = any(level is not None for level in data.index.names)  # else it is the rows' number, no data
-                data = pa.Table.from_pandas(data, preserve_index=named)
-            else:
-                if not hasattr(data, "__arrow_c_stream__") and hasattr(data, "fetch_arrow_table"):
-                    data = data.fetch_arrow_table()  # the cursor of a database
-                data = pa.table(dict(data) if isinstance(data, Mapping) else data)
-            data.validate(full=True)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None
-        try:
-            return self._take(data, choose)
-        except (duckdb.Error, pa.ArrowException) as error:
-            raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None
-
-    def _read_parquet(self, path: Path, choose: Callable[[list[str]], list[str]]) -> tuple[str, dict[str, str]]:
+    def _read_parquet(self, path: Path, choose: Chosen) -> tuple[str, dict[str, str]]:
         """The table, unless so few bytes claim to hold far too many rows or too long texts."""
         with readable(path) as file:
             size = os.fstat(file.fileno()).st_size
-        place = glob.escape(str(path.resolve())).replace("'", "''")
-        given = f"read_parquet('{place}', hive_partitioning=false)"
+        given = f"read_parquet({_place(path.resolve())}, hive_partitioning=false)"
         try:
-            described = self.execute(f"DESCRIBE SELECT * FROM {given}").fetchall()
-            written = {str(row[0]).strip(): str(row[0]) for row in described}
-            texts = {str(row[0]) for row in described if str(row[1]) in ("VARCHAR", "BLOB")}
-            chosen = choose([str(row[0]) for row in described])
-            (count,) = self.execute(f"SELECT count(*) FROM {given}").fetchall()[0]
+            kinds = {str(row[0]): str(row[1]) for row in self.ask(f"DESCRIBE SELECT * FROM {given}")}
+            chosen, written = choose(kinds), {name.strip(): name for name in kinds}
+            [(count,)] = self.ask(f"SELECT count(*) FROM {given}")
             if count > max(FREE_BYTES >> 6, MAX_INFLATION * size):
                 raise FewnodeError(f"{path}: claims {count:,} rows in {size:,} bytes, refused")
-            _need_sane_texts(path, [own for own in map(written.__getitem__, chosen) if own in texts], size)
-            return self._create(given, chosen, [written[name] for name in chosen])
+            columns = {name: written[name] for name in chosen}
+            _need_sane_texts(path, [own for own in columns.values() if kinds[own] in ("VARCHAR", "BLOB")], size)
+            return self._create(given, columns)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the file's
             raise FewnodeError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
 
     def _read_csv(
-        self,
-        path: Path,
-        choose: Callable[[list[str]], list[str]],
-        spec: ImportSpec,
-        separator: str | None,
-        has_header: bool,
+        self, path: Path, choose: Chosen, spec: ImportSpec, tab: str | None, header: bool
     ) -> tuple[str, dict[str, str]]:
-        """The sniffer reads the first lines; then columns are fixed, and DuckDB takes nothing that does not fit."""
+        """The first lines are looked at here; then columns are fixed, and DuckDB takes nothing that does not fit."""
         text = self._plain(path, spec)
         first = first_lines(text)
-        separator = separator or recognise_separator(str(path), first)
-        names = _header(path, first, separator, has_header, spec.multiline)
-        chosen = choose(names)
-        stripped = [name.strip() for name in names]
-        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-        room = text.longest + (1 << 20)
-        place = glob.escape(str(text.place)).replace("'", "''")
-        given = (
-            f"read_csv('{place}', delim='{separator}', quote='\"', "
-            f"escape='\"', header={str(has_header).lower()}, auto_detect=false, strict_mode=true, null_padding=false, "
-            f"hive_partitioning=false, compression='none', new_line='\\n', max_line_size={room}, "
-            f"buffer_size={4 * room}, "
-            f"columns={{{columns}}})"
-        )
-        try:
-            own = [f"c{stripped.index(name)}" for name in chosen]
+        separator = spec.separator or tab or recognise_separator(str(path), first)
+        names = _header(path, first, separator, header, spec.multiline)
+        stripped, chosen = [name.strip() for name in names], choose(names)
+        columns = {name: f"c{stripped.index(name)}" for name in chosen}
+        types = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+        for room in (1 << 20, MAX_LINE + 1):  # of a line: buffers are larger than that, for each thread
+            given = (
+                f"read_csv({_place(text.place)}, delim='{separator}', quote='\"', escape='\"', header={header}, "
+                "auto_detect=false, strict_mode=true, null_padding=false, hive_partitioning=false, "
+                f"compression='none', new_line='\\n', max_line_size={room}, buffer_size={4 * room}, "
+                f"columns={{{types}}})"
+            )
             if len(names) == 1:  # DuckDB takes a blank line for a row of one empty cell
                 given = f"(SELECT * FROM {given} WHERE c0 IS NOT NULL)"
-            relation, types = self._create(given, chosen, own)
-        except duckdb.Error as error:
-            raise _csv_fault(text, str(error), spec.multiline) from None
-        (count,) = self.execute(f"SELECT count(*) FROM {relation}").fetchall()[0]
-        if text.lines - count - has_header and not spec.multiline:
+            try:
+                relation, kinds = self._create(given, columns)
+                break
+            except duckdb.Error as error:
+                if "Maximum line size" not in str(error) or room > MAX_LINE:
+                    raise _csv_fault(text, str(error), spec.multiline) from None
+        [(count,)] = self.ask(f"SELECT count(*) FROM {relation}")
+        if text.lines - count - header and not spec.multiline:
             broken = " OR ".join(f"contains({self.key(name)}, chr(10))" for name in chosen) or "false"
-            (row,) = self.execute(f"SELECT min(rowid) FROM {relation} WHERE {broken}").fetchall()[0]
+            [(row,)] = self.ask(f"SELECT min(rowid) FROM {relation} WHERE {broken}")
             at = f"{path}: {count:,} rows on {text.lines:,} lines" if row is None else f"{path}: data row {row + 1}"
             raise FewnodeError(f"{at}: {LOST_QUOTE}{MULTILINE}")
-        return relation, types
+        return relation, kinds
+
+
+def _place(path: Path) -> str:
+    """A file for DuckDB, which takes `*` and `[` for patterns."""
+    return quoted(glob.escape(str(path)), "'")
+
+
+def _arrow(source: Any) -> pa.Table:
+    """What Python has for a table."""
+    data = source.data if isinstance(source, NamedTable) else source
+    if type(data).__module__.startswith("pandas"):
+        named = any(level is not None for level in data.index.names)  # else it is the rows' number, no data
+        data = pa.Table.from_pandas(data, preserve_index=named)
+    else:
+        if not hasattr(data, "__arrow_c_stream__") and hasattr(data, "fetch_arrow_table"):
+            data = data.fetch_arrow_table()  # the cursor of a database
+        data = pa.table(dict(data) if isinstance(data, Mapping) else data)
+    data.validate(full=True)
+    return data
 
 
 def _need_sane_texts(path: Path, columns: list[str], size: int) -> None:
@@ -361,16 +365,15 @@ def _header(path: Path, first: Sequence[str], separator: str, has_header: bool, 
 
 def _csv_fault(text: PlainText, error: str, multiline: bool) -> FewnodeError:
     """What DuckDB says of a CSV file, in one line."""
-    path, place = text.path, re.search(r"CSV Error on Line: (\d+)", error)
-    at = f"{path}: line {place[1]}" if place else str(path)
-    if cells := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error):
-        original = error[: cells.start()].partition("Original Line: ")[2].strip()
-        if "\n" not in original or multiline:
-            return FewnodeError(f"{at}: {cells[2]} cells, expected {cells[1]}")
+    line = re.search(r"CSV Error on Line: (\d+)", error)
+    at = f"{text.path}: line {line[1]}" if line else str(text.path)
+    cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
+    if cells and ("\n" not in error[: cells.start()].partition("Original Line: ")[2].strip() or multiline):
+        return FewnodeError(f"{at}: {cells[2]} cells, expected {cells[1]}")
     if cells or "unterminated quote" in error:
         return FewnodeError(f"{at}: {LOST_QUOTE}{'' if multiline else MULTILINE}")
     if "nvalid unicode" in error:
-        return text.undecodable(int(place[1]) if place else 1)
+        return text.undecodable(int(line[1]) if line else 1)
     if "Maximum line size" in error:
         return FewnodeError(f"{at} is longer than {MAX_LINE >> 20} MB")
     return FewnodeError(f"{at}: not a readable table ({one_line(ValueError(error))})")

@@ -11,7 +11,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,50 +40,50 @@ _MARKS = (
 
 
 class PlainText:
-    """A file of text in UTF-8 with line ends of one kind: itself if that is what it is, else a copy in `folder`."""
+    """A file of text in UTF-8 with line ends of one kind: itself if that is what it is, else a copy at `copy`."""
 
     def __init__(self, path: Path, encoding: str | None, copy: Path) -> None:
-        self.path, self.encoding = path, _encoding_of(path, encoding)
-        self.place, is_plain = path.resolve(), self.encoding.startswith("utf-8") and path.suffix.lower() != ".gz"
-        self._start()
-        if is_plain:
+        self.path, self.place, self.encoding = path, path.resolve(), _encoding_of(path, encoding)
+        self.lines = self._ends = 0
+        """Lines that are not blank, and line ends, so far."""
+        if path.suffix.lower() != ".gz" and self.encoding.startswith("utf-8"):
             with readable(path) as file:
-                while (blob := file.read(PIECE)) and (is_plain := b"\r" not in blob):
-                    self._look(blob)
-        if not is_plain:
-            self.place = copy
-            self._start()
-            with copy.open("wb") as out, open_bytes(path) as stream:
-                decoded = io.TextIOWrapper(stream, self.encoding, newline=None)
-                try:
-                    while text := decoded.read(PIECE):
-                        self._look(blob := text.encode())
-                        out.write(blob)
-                except UnicodeError:
-                    raise self.undecodable(self._ends + 1) from None
+                if self._counted(iter(lambda: file.read(PIECE), b"")):
+                    return
+        self.place, self.lines, self._ends = copy, 0, 0
+        with open_bytes(path) as stream, copy.open("wb") as out:
+            self._counted(self._decoded(io.TextIOWrapper(stream, self.encoding, newline=None), out))
 
-    def _start(self) -> None:
-        self.lines, self.longest, self._ends, self._after_end, self._length = 0, 0, 0, True, 0
+    def _counted(self, blobs: Iterable[bytes]) -> bool:
+        """Count the lines; a zero byte is no text. Whether all of them end in one way."""
+        last = b"\n"
+        for blob in blobs:
+            if b"\0" in blob:
+                line = self._ends + blob.count(b"\n", 0, blob.index(b"\0")) + 1
+                raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it --encoding utf-16?")
+            if b"\r" in blob:
+                return False
+            ends = np.frombuffer(last + blob, np.uint8) == ord("\n")
+            self.lines += int(np.count_nonzero(ends[:-1] & ~ends[1:]))
+            self._ends += int(np.count_nonzero(ends[1:]))
+            last = blob[-1:]
+        return True
 
-    def _look(self, blob: bytes) -> None:
-        """Count the lines that are not blank; refuse what is no text, and lines without end."""
-        if b"\0" in blob:
-            line = self._ends + blob.count(b"\n", 0, blob.index(b"\0")) + 1
-            raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it --encoding utf-16?")
-        ends = np.frombuffer(blob, np.uint8) == ord("\n")
-        self.lines += int(self._after_end and not ends[0]) + int(np.count_nonzero(ends[:-1] & ~ends[1:]))
-        places = np.flatnonzero(ends)
-        if places.size:
-            self.longest = max(self.longest, self._length + int(places[0]), int(np.diff(places).max(initial=0)))
-        self._length = len(blob) - 1 - int(places[-1]) if places.size else self._length + len(blob)
-        self.longest = max(self.longest, self._length)
-        self._ends, self._after_end = self._ends + places.size, bool(ends[-1])
-        if self.longest > MAX_LINE:
-            raise FewnodeError(f"{self.path}: line {self._ends + 1} is longer than {MAX_LINE >> 20} MB")
+    def _decoded(self, text: io.TextIOWrapper, out: BinaryIO) -> Iterator[bytes]:
+        try:
+            while piece := text.read(PIECE):
+                out.write(blob := piece.encode())
+                yield blob
+        except UnicodeError:
+            raise self.undecodable(self._ends + 1) from None
 
     def __iter__(self) -> Iterator[str]:
         with self.place.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            number = 0
+            while line := file.readline(MAX_LINE + 1):
+                number += 1
+                if len(line) > MAX_LINE:
+                    raise FewnodeError(f"{self.path}: line {number} is longer than {MAX_LINE >> 20} MB")
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeError:
@@ -109,9 +109,8 @@ class _Inflating(io.RawIOBase):
         try:
             blob = self._source.read(len(buffer))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise FewnodeError(
-                f"{self._path}: the gzip file is cut short or damaged ({one_line(error)}); fetch it again"
-            ) from None
+            what = f"the gzip file is cut short or damaged ({one_line(error)}); fetch it again"
+            raise FewnodeError(f"{self._path}: {what}") from None
         self._size += len(blob)
         if self._size > max(FREE_BYTES, MAX_INFLATION * self._file.tell()):
             raise FewnodeError(f"{self._path}: inflates to over {MAX_INFLATION} times its size, refused")
@@ -129,15 +128,15 @@ def _encoding_of(path: Path, given: str | None) -> str:
     """The encoding whose mark the file begins with, else the given one, else UTF-8."""
     with open_bytes(path) as stream:
         start = stream.read(4)
-    found = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+    marked = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
     if given is None:
-        return found or "utf-8"
+        return marked or "utf-8"
     name = codecs.lookup(given).name
-    if found is None and name in ("utf-16", "utf-32"):
+    if marked is None and name in ("utf-16", "utf-32"):
         raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
-    if found is not None and not name.startswith(family := found.removesuffix("-sig")):
+    if marked is not None and not name.startswith(family := marked.removesuffix("-sig")):
         raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
-    return found or name
+    return marked or name
 
 
 # --- JSON lines ---------------------------------------------------------------------------------------------------
@@ -150,55 +149,50 @@ class _Number(str):
 def read_json_lines(text: PlainText) -> pa.Table:
     """Parsed by Python, which keeps the digits of numbers, sees keys that are there twice and nesting without end."""
     batches: list[pa.Table] = []
-    lines: list[dict[str, str | None]] = []
+    rows: list[Mapping[str, str | None]] = []
     names: dict[str, None] = {}
     for number, line in enumerate(text, 1):
         if line.strip():
-            lines.append(_object(text.path, number, line))
-            names.update(dict.fromkeys(lines[-1]))
+            rows.append(_row(f"{text.path}: line {number}", line))
+            names.update(dict.fromkeys(rows[-1]))
         if len(names) > MAX_KEYS:
             raise FewnodeError(f"{text.path}: line {number}: over {MAX_KEYS} different keys, expected a table")
-        if len(lines) == 1 << 14:
-            batches.append(_columns(lines, names))
-            lines = []
+        if len(rows) == 1 << 14:
+            batches.append(pa.Table.from_pylist(rows, _schema(names)))
+            rows = []
     if not names:
         raise FewnodeError(f"{text.path}: no row in it")
-    return pa.concat_tables([*batches, _columns(lines, names)], promote_options="default")
+    return pa.concat_tables([*batches, pa.Table.from_pylist(rows, _schema(names))], promote_options="default")
 
 
-def _columns(lines: Sequence[Mapping[str, str | None]], names: Iterable[str]) -> pa.Table:
-    return pa.table({name: pa.array([line.get(name) for line in lines], TEXT) for name in names})
+def _schema(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, TEXT) for name in names])
 
 
-def _object(path: Path, number: int, line: str) -> dict[str, str | None]:
+def _row(place: str, line: str) -> dict[str, str | None]:
+    name: Any = None
     try:
         row = _DECODER.decode(line)
-    except FewnodeError as error:
-        raise FewnodeError(f"{path}: line {number}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise FewnodeError(f"{path}: line {number}: not JSON ({one_line(error)})") from None
-    if not isinstance(row, dict):
-        raise FewnodeError(
-            f"{path}: line {number}: found a {type(row).__name__.lstrip('_').lower()}, expected an object on each line"
-        )
-    for name, value in row.items():
-        if type(value) is not str or "\\u" in line:
-            try:
+        if not isinstance(row, dict):
+            kind = type(row).__name__.lstrip("_").lower()
+            raise FewnodeError(f"{place}: found a {kind}, expected an object on each line")
+        for name, value in row.items():
+            if type(value) is not str or "\\u" in line:
                 _cell(name)
                 row[name] = _cell(value)
-            except (TypeError, UnicodeError, RecursionError):
-                raise FewnodeError(
-                    f"{path}: line {number}, column {name!r}: expected text, a number or a list of them"
-                ) from None
-    return row
+        return row
+    except (ValueError, RecursionError, TypeError) as error:
+        if name is None:
+            raise FewnodeError(f"{place}: not JSON ({one_line(error)})") from None
+        raise FewnodeError(f"{place}, column {name!r}: expected text, a number or a list of them") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    row = dict(pairs)
+    if len(row) < len(pairs):
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise FewnodeError(f"key {twice!r} is there twice")
-    return found
+        raise ValueError(f"key {twice!r} is there twice")
+    return row
 
 
 _DECODER = json.JSONDecoder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from fewnode.graph import Attributes
 from fewnode.naming import two_alike
 from fewnode.relations import Scaling, read_relations
 from fewnode.tables.bag import STOP_WORDS
-from fewnode.tables.classes import Classes, acyclic, choose_classes, read_parents, several_in_a_cell
+from fewnode.tables.classes import Classes, choose_classes, several_in_a_cell
 from fewnode.tables.compact import compact_graph
-from fewnode.tables.edges import Edges, EdgeSources, read_edges
+from fewnode.tables.edges import Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import Encoding, documents, learn
 from fewnode.tables.encoder import COLUMN, Encoder, Progress, StoredEncoder
 from fewnode.tables.files import Database
-from fewnode.tables.roles import NOT_USED, ColumnUse, column_uses
-from fewnode.tables.rows import NodeRows, NodeSources, read_nodes
+from fewnode.tables.roles import ColumnUse, column_uses
+from fewnode.tables.rows import NodeSources, Rows, read_nodes
 from fewnode.tables.spec import SHARES, ImportSpec
 from fewnode.tables.splits import choose_split
 from fewnode.tables.vectors import read_vectors, with_vectors
@@ -50,7 +50,6 @@ class Imported(BaseModel, extra="forbid"):
     """Columns that some table lacked."""
     directed: bool
     encoder: StoredEncoder | None = None
-    parents: dict[str, str] = {}
     scalings: dict[str, Scaling] = {}
     """How the weights of each relation were scaled."""
 
@@ -62,7 +61,6 @@ class Imported(BaseModel, extra="forbid"):
         try:
             kept = cls.model_validate(data.encoding)
             kept.rows_like_these()
-            acyclic(kept.parents, "parents")
         except (ValidationError, FewnodeError):
             raise FewnodeError(
                 f"{data.name}: the stored encoding of its columns is not one that fewnode wrote"
@@ -105,69 +103,67 @@ def read_tables(
     spec = spec or ImportSpec.of(options)
     with Database(parse_size(spec.memory) if spec.memory else None, room) as database:
         rows = with_vectors(read_nodes(database, nodes, spec), read_vectors(spec.vectors, spec.vector_files))
-        _check_names(rows)
-        linked = read_edges(database, edges, rows.ids, rows.name, rows.headers, spec)
+        if database.limit and len(rows) * NAME_BYTES > database.limit:
+            need = -(-len(rows) * NAME_BYTES // 2**30)
+            raise FewnodeError(
+                f"{rows.name}: the names of {len(rows):,} nodes take about {need} GB; say --memory {need}G or more"
+            )
+        linked = read_edges(database, edges, Nodes(rows.ids, rows.name, rows.headers), spec)
         if not any(table["rows"] for table in linked.tables):
             raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
         return _dataset(rows, linked, spec, progress)
 
 
-def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress) -> Dataset:
-    parents = read_parents(rows.database, spec)
-    classes = choose_classes(rows, parents)
+def _dataset(rows: Rows, linked: Edges, spec: ImportSpec, progress: Progress) -> Dataset:
+    classes = choose_classes(rows)
     if spec.no_label and (classes.y >= 0).any():
         raise FewnodeError(f"{rows.name}: --no-label, but there are classes in it; leave that option out")
     uses = column_uses(rows, classes.y)
     encoder = None if spec.encoder is None else Encoder.of(spec.encoder)
     if encoder is not None:
-        rows, uses[COLUMN] = _encoded(rows, uses, encoder, progress)
-    roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
-    dates = {column: use.order for column, use in uses.items() if use.order is not None}
-    encoding = learn(rows.column, roles, dates, _words(spec), rows.lacking)
-    x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
+        text = [column for column, use in uses.items() if use.role == "text"]
+        if not text:
+            raise FewnodeError(f"{rows.name}: an encoder needs text, and no column is; name one: --text COLUMN")
+        vectors = encoder.vectors(list(documents([rows.column(column) for column in text])), progress)
+        if np.isnan(vectors).all():
+            raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(text)}")
+        rows = with_vectors(rows, {COLUMN: vectors})
+        uses[COLUMN] = ColumnUse("vector", f"{', '.join(text)} through {encoder.stored.name}")
+    encoding = learn(rows, uses, _words(spec))
+    x, missing = encoding.encode(rows)
     limited = {"from_edges": compact_graph} if rows.database.limit else {}
     graph, facts = read_relations(linked.rows, len(rows), x, directed=spec.directed, scale=spec.weight_scale, **limited)
-    graph = replace(graph, blocks=encoding.blocks)
     kinds, kind_names = rows.kinds_of_nodes()
-    first = rows.tables[0]
-    tables = rows.facts({column: use.role for column, use in uses.items()})
-    label = next((part.label for part in rows.tables if part.label), None)
+    info = about(rows, encoding, {column: use.role for column, use in uses.items()}, classes, linked)
+    own = {use: column for table in reversed(rows.tables) for column, use in table.uses.items()}
     kept = Imported(
-        spec={
-            **spec.kept(),
-            "id": first.id,
-            **({"label": label} if label else {}),
-            **({"kind": rows.kind} if rows.kind else {}),
-        },
+        spec=spec.kept() | own | ({"kind": rows.kind} if rows.kind else {}),
         encoding=encoding,
-        optional=[column for column in rows.attributes if column in rows.partial and column in roles],
+        optional=[column for column in rows.attributes if column in rows.partial and column in encoding.roles],
         directed=spec.directed if isinstance(spec.directed, bool) else graph.directed,
         encoder=None if encoder is None else encoder.stored,
-        parents=parents,
         scalings=facts.scalings,
     )
-    warnings = [use.warning for use in uses.values() if use.warning]
-    warnings += filter(None, [_wordless(rows, encoding, x)])
+    warnings = [*(use.warning for use in uses.values()), _wordless(rows, encoding, x), *info["warnings"]]
+    warnings += [] if graph.n_edges else ["no edge is left, so no node has a neighbour"]
+    split = spec.class_lists or spec.split or SHARES
     return Dataset(
-        graph=graph,
+        graph=replace(graph, blocks=encoding.blocks),
         y=classes.y,
-        split=choose_split(
-            classes.every, classes.names, spec.class_lists or spec.split or SHARES, spec.seed, spec.min_nodes
-        ),
+        split=choose_split(classes.every, classes.names, split, spec.seed, spec.min_nodes),
         class_names=classes.names,
         node_names=tuple(rows.ids.to_pylist()),
         feature_names=encoding.feature_names or None,
-        name=spec.name or tables[0]["file"].split(".")[0],
+        name=spec.name or info["nodes"][0]["file"].split(".")[0],
         info={
-            **about_rows(rows, encoding, tables, classes),
+            **info,
             **({"link": spec.link} if spec.link else {}),
             "why": {column: use.why for column, use in uses.items() if use.why},
             "attributes": encoding.counts,
             "missing": missing,
-            "edges": linked.tables,
             "repeated_edges": facts.repeated,
             **facts.info,
-            "warnings": [*warnings, *table_warnings(rows, linked, graph.n_edges), *class_warnings(classes, spec)],
+            "warnings": list(filter(None, warnings)),
         },
         encoding=kept.model_dump(mode="json"),
         labels=classes.labels,
@@ -177,20 +173,11 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
     )
 
 
-def texts_of(rows: NodeRows, encoding: Encoding) -> tuple[str, ...] | None:
+def texts_of(rows: Rows, encoding: Encoding) -> tuple[str, ...] | None:
     """What the columns of text say of each node, for people to read; None where there is none."""
     if not encoding.text:
         return None
     return tuple(text[:MAX_TEXT] for text in documents([rows.column(column) for column in encoding.text]))
-
-
-def _check_names(rows: NodeRows) -> None:
-    """Refuse more names of nodes than fit."""
-    need = -(-len(rows) * NAME_BYTES // 2**30)
-    if rows.database.limit and len(rows) * NAME_BYTES > rows.database.limit:
-        raise FewnodeError(
-            f"{rows.name}: the names of {len(rows):,} nodes take about {need} GB; say --memory {need}G or more"
-        )
 
 
 def _words(spec: ImportSpec) -> dict[str, Any]:
@@ -207,39 +194,37 @@ def _words(spec: ImportSpec) -> dict[str, Any]:
     }
 
 
-def _encoded(
-    rows: NodeRows, uses: Mapping[str, ColumnUse], encoder: Encoder, progress: Progress
-) -> tuple[NodeRows, ColumnUse]:
-    """The rows with one more column, the vectors of their texts, and what there is to tell of it."""
-    columns = [column for column, use in uses.items() if use.role == "text"]
-    if not columns:
-        raise FewnodeError(f"{rows.name}: an encoder needs text, and no column is; name one: --text COLUMN")
-    vectors = encoder.vectors(list(documents([rows.column(column) for column in columns])), progress)
-    if np.isnan(vectors).all():
-        raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(columns)}")
-    told = ColumnUse("vector", f"{', '.join(columns)} through {encoder.stored.name}")
-    return with_vectors(rows, {COLUMN: vectors}), told
+# --- what a user should know of the tables, though nothing may be wrong with them ---------------------------------
 
 
-# --- what a user should know of the tables, though nothing is wrong with them -------------------------------------
-
-
-def about_rows(
-    rows: NodeRows, encoding: Encoding, tables: Sequence[Mapping[str, Any]], classes: Classes
-) -> dict[str, Any]:
-    """What became of each table of nodes: columns, words that said that a value is missing, flags that say so."""
+def about(rows: Rows, encoding: Encoding, uses: Mapping[str, str], classes: Classes, linked: Edges) -> dict[str, Any]:
+    """What became of each table: columns, words that said that a value is missing, flags that say so, warnings."""
+    tables, spec = rows.facts(uses), rows.spec
     words = {name: rows.column(name).missing_words() for name in encoding.columns if rows.is_read(name)}
+    warnings = []
+    if spaced := pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py():
+        names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
+        warnings.append(f"{spaced:,} {names}; ids are compared as they are written")
+    for table in linked.tables:
+        if names := " or ".join(map(repr, table["unknown_names"])):
+            warnings.append(f"{table['file']}: no node is called {names}; edges to them are dropped")
+        warnings += [f"{table['file']}: {remark}" for remark in table["without"]]
+    warnings.append(two_alike(classes.names) or "")
+    if spec.label_separator is None and classes.labels is None:
+        warnings.append(several_in_a_cell(classes.y, classes.names) or "")
     return {
-        "nodes": list(tables),
+        "nodes": tables,
         "columns": {column: use for table in tables for column, use in table["columns"].items()},
-        "missing_words": {column: found for column, found in words.items() if found},
+        "missing_words": {column: counts for column, counts in words.items() if counts},
         "flags": [*encoding.flags],
         "labels": classes.facts,
-        "repeated_rows": sum(part.table.rows for part in rows.tables) - len(rows),
+        "repeated_rows": rows.repeated,
+        "edges": linked.tables,
+        "warnings": list(filter(None, warnings)),
     }
 
 
-def _wordless(rows: NodeRows, encoding: Encoding, x: Attributes) -> str | None:
+def _wordless(rows: Rows, encoding: Encoding, x: Attributes) -> str | None:
     """A remark, if of many texts no word is left."""
     if not encoding.text or COLUMN in encoding.vector:
         return None
@@ -250,28 +235,3 @@ def _wordless(rows: NodeRows, encoding: Encoding, x: Attributes) -> str | None:
         return None
     why = "left out are words of too few or too many nodes, and stop words (--min-count, --max-share, --stop-words)"
     return f"{bare:,} of {count:,} texts have no word that counts: {why}"
-
-
-def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:
-    """What may not be as the user thinks. `left`: edges of the network."""
-    told = []
-    spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
-    if spaced:
-        names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
-        told.append(f"{spaced:,} {names}; ids are compared as they are written")
-    for table in edges.tables:
-        if names := table["unknown_names"]:
-            told.append(
-                f"{table['file']}: no node is called {' or '.join(map(repr, names))}; edges to them are dropped"
-            )
-        told += [f"{table['file']}: {remark}" for remark in table["without"]]
-    if edges.tables and not left:
-        told.append("no edge is left, so no node has a neighbour")
-    return told
-
-
-def class_warnings(classes: Classes, spec: ImportSpec) -> list[str]:
-    told = [two_alike(classes.names)]
-    if spec.label_separator is None and classes.labels is None:
-        told.append(several_in_a_cell(classes.y, classes.names))
-    return [each for each in told if each]

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from fewnode.graph import Ints
 from fewnode.tables.columns import Column
-from fewnode.tables.rows import NodeRows
+from fewnode.tables.rows import NOT_USED as NOT_USED
+from fewnode.tables.rows import Rows
 
-NOT_USED = "not used"
 FEW = 100
 """A column of text with at most so many distinct values, each there twice on average, is taken for categories."""
 MANY_NUMBERS = 20
@@ -36,13 +36,13 @@ class ColumnUse(NamedTuple):
     """How its dates are written, if it has some."""
 
 
-def column_uses(rows: NodeRows, y: Ints) -> dict[str, ColumnUse]:
+def column_uses(rows: Rows, y: Ints) -> dict[str, ColumnUse]:
     """What becomes of every column besides ids and labels."""
     given, uses = rows.spec.roles, dict[str, ColumnUse]()
     for name in rows.attributes:
         if name == rows.kind and name not in given:
             uses[name] = ColumnUse("category", "the kind of node")
-        elif name in (rows.beside or {}):
+        elif name in rows.beside:
             uses[name] = ColumnUse("vector", "beside the table")
         elif name in given:
             uses[name] = _as_told(rows.column(name), name, given[name])
@@ -61,9 +61,10 @@ def _as_told(column: Column, name: str, role: str) -> ColumnUse:
     return ColumnUse(role, "dates, as their age in days" if orders else "", None, orders[0] if orders else None)
 
 
-def _guessed(rows: NodeRows, name: str, y: Ints) -> ColumnUse:
+def _guessed(rows: Rows, name: str, y: Ints) -> ColumnUse:
     column = rows.column(name)
-    use = guess_role(column, rows.types(name)) if name else ColumnUse(NOT_USED, "no name")
+    types = [table.types[name] for table in rows.tables if table.has(name)]
+    use = guess_role(column, types) if name else ColumnUse(NOT_USED, "no name")
     if use.role == NOT_USED or use.order is not None:
         return use
     reason = may_be_the_answer(column, name, use.role, y)

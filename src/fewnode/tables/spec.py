@@ -38,7 +38,7 @@ class ImportSpec(Options):
     no_label: bool = option("No column holds classes: they are told later, when you ask.", default=False)
     label_separator: str | None = option("Between several classes in a cell, as '|'.", metavar="MARK", rare=True)
     labels: Any = option("Table node,class with a row for each class of a node.", metavar="FILE", rare=True)
-    hierarchy: Any = option("'/' if a/b is a part of class a; or a table class,parent.", metavar="MARK|FILE", rare=True)
+    hierarchy: str | None = option("'/' if a/b is a part of class a.", metavar="MARK", rare=True)
     kind: str | None = option("Of the nodes: what kind of node each is.", metavar="COLUMN", rare=True)
     text: Columns = option("A column of text: its words are counted. Repeatable.", (), metavar="COLUMN")
     numeric: Columns = option("A column of numbers or dates, standardised. Repeatable.", (), metavar="COLUMN")
@@ -146,9 +146,9 @@ class ImportSpec(Options):
             raise ValueError("missing '' says that only empty cells are missing; give it alone, or only words")
         if self.weight is not None and self.weight == self.relation:
             raise ValueError("weight and relation are two columns, and the two of them have one name")
-        for what, mark in (("label separator", self.label_separator), ("hierarchy", self.path_mark)):
-            if mark is not None and not mark.strip():
-                raise ValueError(f"{what} {mark!r}: expected a mark such as | or /")
+        for what, mark in (("label separator", self.label_separator), ("hierarchy", self.hierarchy)):
+            if mark is not None and (not mark.strip() or (what == "hierarchy" and len(mark.strip()) > 2)):
+                raise ValueError(f"{what} {mark[:40]!r}: expected a mark such as | or /")
         if self.split is not None and self.class_lists:
             raise ValueError("split deals the classes, and train_classes, valid_classes, test_classes list them")
         if self.min_count < 1 or not 0 < self.max_share <= 1 or self.vocabulary < 1:
@@ -184,21 +184,14 @@ class ImportSpec(Options):
         return frozenset((*MISSING, *(word.strip() for word in self.missing or ()))) - {""}
 
     @property
-    def path_mark(self) -> str | None:
-        """What stands between a class and its parts, as the / in `a/b`: a short text that is no file."""
-        mark = self.hierarchy
-        return mark if isinstance(mark, str) and len(mark.strip()) < 3 and not Path(mark).is_file() else None
-
-    @property
     def class_lists(self) -> dict[str, Path]:
         lists = {part: getattr(self, f"{part}_classes") for part in ("train", "valid", "test")}
         return {part: path for part, path in lists.items() if path is not None}
 
     def kept(self) -> dict[str, Any]:
         """What a dataset remembers: how its values are written and what its columns are called."""
-        kept = {name: getattr(self, name) for name in REMEMBERED if getattr(self, name) is not None}
-        return {**kept, **({"hierarchy": self.path_mark} if self.path_mark else {})}
+        return {name: getattr(self, name) for name in REMEMBERED if getattr(self, name) is not None}
 
 
-REMEMBERED = ("id", "label", "label_separator", "kind", "weight", "relation", "decimal", "missing")
+REMEMBERED = ("id", "label", "label_separator", "hierarchy", "kind", "weight", "relation", "decimal", "missing")
 """New rows have the columns of the old ones, and their values are written as theirs are."""

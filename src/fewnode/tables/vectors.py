@@ -12,13 +12,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
 from fewnode.tables.columns import Vectors
-from fewnode.tables.rows import NodeRows
+from fewnode.tables.rows import Rows
 
 DAMAGED = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, ArithmeticError, BadZipFile)
 """What NumPy raises at bytes that are not its own."""
@@ -53,23 +52,23 @@ def read_npy(path: Path) -> Vectors:
     return _matrix(matrix, str(path))
 
 
-def with_vectors(rows: NodeRows, vectors: Mapping[str, Vectors]) -> NodeRows:
+def with_vectors(rows: Rows, vectors: Mapping[str, Vectors]) -> Rows:
     """The same rows with a column more for each matrix. A row of NaN is a missing vector."""
     for name, matrix in vectors.items():
-        if name in rows.headers or name in (rows.beside or {}):
+        if name in rows.headers or name in rows.beside:
             raise FewnodeError(f"{rows.name}: there is a column {name!r} already; vectors need a name of their own")
-        count = len(rows) if rows.origin is None else sum(part.table.rows for part in rows.tables)
+        count = len(rows) + rows.repeated
         if len(matrix) not in (len(rows), count):
             raise FewnodeError(
                 f"{name}: {len(matrix):,} vectors for the {count:,} nodes of {rows.name}; "
                 "expected one for each row, in the same order"
             )
-        own = matrix if len(matrix) == len(rows) or rows.origin is None else matrix[rows.origin]
+        own = matrix if len(matrix) == len(rows) else matrix[rows.origin]
         missing = np.isnan(own).all(axis=1) if own.shape[1] else np.zeros(len(own), bool)
         ends = pa.array(np.arange(len(own) + 1) * own.shape[1], pa.int64())
         values = pa.array(np.ascontiguousarray(own).reshape(-1))
         cells = pa.LargeListArray.from_arrays(ends, values, mask=pa.array(missing))
-        rows = replace(rows, beside={**(rows.beside or {}), name: cells})
+        rows = replace(rows, beside={**rows.beside, name: cells})
     return rows
 
 
@@ -82,9 +81,6 @@ def _matrix(source: Any, what: str) -> Vectors:
         raise FewnodeError(f"{what}: no matrix ({one_line(error)})") from None
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise FewnodeError(f"{what}: found {matrix.dtype} {matrix.shape}, expected numbers, a row for each node")
-    return _single(matrix)
-
-
-def _single(matrix: NDArray[Any]) -> Vectors:
     with np.errstate(over="ignore"):  # what becomes infinite is refused with its row
-        return matrix.astype(np.float32)
+        single: Vectors = matrix.astype(np.float32)
+    return single

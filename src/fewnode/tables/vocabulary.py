@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -9,9 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
-from fewnode.graph import Ints
 from fewnode.tables.bag import STOP_WORDS, words
 
 Together: TypeAlias = Callable[[str, str], bool]
@@ -131,6 +129,10 @@ class Vocabulary:
                 return f"{one} {other}"
         return None
 
+    def nearest(self, word: str) -> tuple[str, ...]:
+        """The three words that are most like this one; none if all are very different."""
+        return tuple(difflib.get_close_matches(word, self.column))
+
     @cached_property
     def _forms(self) -> dict[str, str]:
         """Of each stem, the shortest word that is a form of it."""
@@ -139,32 +141,6 @@ class Vocabulary:
             for base in _bases(word):
                 found.setdefault(base, word)
         return found
-
-    # --- near words -----------------------------------------------------------------------------------------------
-
-    def nearest(self, word: str, count: int = 3, least: float = 0.35) -> tuple[str, ...]:
-        """The words that share most of their letter triples with this one; none if all share few."""
-        grams = _triples(word) if len(word) > 2 else set()
-        held = [self._triples[gram] for gram in grams if gram in self._triples]
-        if not held:
-            return ()
-        shared = np.bincount(np.concatenate(held), minlength=len(self._sizes))
-        likeness = 2 * shared / (self._sizes + len(grams))
-        order = np.argsort(-likeness, kind="stable")[:count].tolist()
-        known = list(self.column)
-        return tuple(known[i] for i in order if likeness[i] >= least)
-
-    @cached_property
-    def _triples(self) -> dict[str, Ints]:
-        found: dict[str, list[int]] = {}
-        for i, word in enumerate(self.column):
-            for gram in _triples(word):
-                found.setdefault(gram, []).append(i)
-        return {gram: np.array(ids) for gram, ids in found.items()}
-
-    @cached_property
-    def _sizes(self) -> Ints:
-        return np.array([len(_triples(word)) for word in self.column])
 
 
 @lru_cache(maxsize=8)
@@ -178,14 +154,9 @@ def is_code(word: str) -> bool:
     return _CODE.fullmatch(word) is not None
 
 
-def _triples(word: str) -> set[str]:
-    padded = f"  {word} "
-    return {padded[i : i + 3] for i in range(len(padded) - 2)}
-
-
 def _bases(word: str) -> Iterator[str]:
     """What a word may be a form of, the likeliest first: one, not done or doing, without accents or a number."""
-    plain = _without_accents(word)
+    plain = "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
     singles = [*([plain] if plain != word else []), *_singulars(plain)]
     yield from singles
     for one in (plain, *singles):
@@ -200,20 +171,14 @@ def _singulars(word: str) -> list[str]:
         return [f"{word[:-3]}y", word[:-1]]
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes", "zes")):
         return [word[:-2], word[:-1]]
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return [word[:-1]]
-    return []
+    return [word[:-1]] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else []
 
 
 def _verbs(word: str) -> list[str]:
     """Of `running` and `edited` the verb, if that still has a vowel: there is none in `string`."""
-    ending = next((each for each in ("ing", "ed") if word.endswith(each) and not word.endswith("eed")), "")
-    base = word[: len(word) - len(ending)]
-    if not ending or len(base) < 3 or not _VOWEL.search(base):
+    base = (
+        word if word.endswith("eed") else word.removesuffix("ing") if word.endswith("ing") else word.removesuffix("ed")
+    )
+    if base == word or len(base) < 3 or not _VOWEL.search(base):
         return []
-    once = [base[:-1]] if base[-1] == base[-2] else []
-    return [base, *once, f"{base}e"]
-
-
-def _without_accents(word: str) -> str:
-    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+    return [base, *([base[:-1]] if base[-1] == base[-2] else []), f"{base}e"]
