@@ -7,10 +7,11 @@ from pathlib import Path
 import typer
 
 from fewnode.cli import make_dataset
-from fewnode.cli.options import Command, options
+from fewnode.cli.options import Command, options, with_flags
 from fewnode.cli.output import Printing, table
 from fewnode.cli.table_options import ImportCommand
 from fewnode.options import Options, option
+from fewnode.tables.spec import ImportSpec
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Read tables and files into datasets; look at them."
@@ -67,7 +68,7 @@ def info(of: Source, say: Printing) -> None:
     if say.as_json:
         say.result({**statistics(data), "source": data.info}, "")
     else:
-        say.result({}, report(data))
+        say.result({}, with_flags(report(data), ImportSpec, Printing))
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)

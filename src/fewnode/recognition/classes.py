@@ -140,7 +140,7 @@ class Given:
         A third column of the first, `answer`, may say no: then the node is not in that class.
         """
         if support is None and classes is None:
-            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
+            raise FewnodeError("no class is given: `support` names nodes of each, `classes` describes them")
         nodes, labels, no = read_support(support, data, several) if support is not None else ([], [], {})
         texts = read_classes(classes) if classes is not None else {}
         if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
@@ -359,7 +359,7 @@ def read_proportions(given: str) -> dict[str, float]:
     """
     if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
         pairs = [part.rpartition("=") for part in given.split(",")]
-        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+        rows = [("`proportions`", name.strip(), share) for name, _, share in pairs]
     else:
         rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
     found: dict[str, float] = {}
@@ -377,7 +377,7 @@ def read_proportions(given: str) -> dict[str, float]:
 
 def _shares(path: Path) -> list[tuple[int, list[str]]]:
     if not os.path.exists(path):
-        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
+        raise FewnodeError(f"`proportions` {path}: no such table, and not written as mail=0.3,vpn=0.7")
     return read_table(path, ["class", "share"])
 
 
