@@ -41,7 +41,7 @@ class PlainViews(MixedViews):
         sources: Sequence[str] | None = None,
         made: Made | None = None,
     ) -> Iterator[tuple[Place, TiledMatrix]]:
-        for source in self.diffused_sources if sources is None else sources:
+        for source in self.sources_of() if sources is None else sources:
             z = self._plain_source(graph, source)
             for place, diffusion in {
                 (v.source, v.name): v.diffusion for v in self.weight if v.source == source
@@ -86,7 +86,7 @@ class PlainViews(MixedViews):
 
     def _plain_source(self, graph: Graph, name: str) -> Array:
         if name != STRUCTURE:
-            source = self._named(name)
+            source = next(each for each in self.sources if each.name == name)
             z, mean = (
                 np.asarray(scale(graph.x, source.axes.scaling, source.axes.idf) @ source.axes.directions),
                 source.mean,

@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, FiniteFloat
 
-from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, Ints, checked_edges
+from fewnode.graph import Attributes, Graph, Ints, Relation, checked_edges
 
 Weights: TypeAlias = NDArray[np.float64]
 Positive: TypeAlias = Annotated[FiniteFloat, Field(gt=0)]

@@ -55,13 +55,13 @@ def test_the_same_command_gives_the_same_numbers(fewnode, dataset_dir: Path, tmp
         (("--method", "gnp"), "unknown method 'gnp' (did you mean 'gpn'?)"),
         (("--way", 0), "way, shot and query must be at least 1, not 0, 5 and 5"),
         (("--query", 0), "way, shot and query must be at least 1, not 5, 5 and 0"),
-        (("--hidden", "0"), "hidden"),
         (("--shot", 20, "--query", 5), "has 24 nodes, but 20 shots and 5 queries need 25"),
-        (("--hidden", "a"), "expected widths such as 32,16"),
-        (("--dropout", "much"), "expected a rate such as 0.5, or auto"),
-        (("--scaling", "tfidf"), "unknown scaling 'tfidf' (did you mean 'tf-idf'?)"),
-        (("--encoder", "gpt"), "unknown encoder 'gpt'"),
-        (("--method", "propagation", "--eps", 1), "method propagation has no option 'eps'"),
+        (("--option", "hidden=[0]"), "hidden"),
+        (("--option", "hidden=a"), "hidden"),
+        (("--option", "dropout=much"), "dropout"),
+        (("--option", "scaling=tfidf"), "unknown scaling 'tfidf' (did you mean 'tf-idf'?)"),
+        (("--option", "encoder=gpt"), "unknown encoder 'gpt'"),
+        (("--method", "propagation", "--option", "eps=1"), "method propagation has no option 'eps'"),
         (("--episodes", "many"), "Invalid value for '--episodes'"),
         (("--nonsense",), "No such option"),
     ],
@@ -163,7 +163,7 @@ def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path
         (("--seed", 1), "was trained with seed = 0, not 1; resume with the same options"),
         (("--shot", 2), "was trained with query = 3, not 2"),
         (("--method", "gpn-plus"), "was trained with method = 'gpn', not 'gpn-plus'"),
-        (("--lr", 0.1), "was trained with options = "),
+        (("--option", "lr=0.1"), "was trained with options = "),
     ],
 )
 def test_a_finished_run_is_not_taken_for_another_one(
@@ -206,7 +206,9 @@ def test_an_unwritable_place_is_the_machines_failure(
 
 
 def _train_command(data: Path, run: Path, *more: object) -> list[str]:
-    options = map(str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 80, "--patience", 99, "--out", run))
+    options = map(
+        str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 80, "--option", "patience=99", "--out", run)
+    )
     return ["train", "--method", "gpn", *options, *map(str, more)]
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import load_dataset, save_dataset
+from fewnode.graph import Block
 from fewnode.recognition.description import describe, opaque
-from fewnode.review.shared_words import shared_words
+from fewnode.review.reasons import shared_words
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables

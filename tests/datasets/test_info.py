@@ -28,15 +28,8 @@ def test_facts_by_hand() -> None:
         "mean": 24 / 14,
         "median": 1,
         "max": 12,
-        "histogram": [
-            {"from": 0, "to": 0, "count": 1},
-            {"from": 1, "to": 2, "count": 12},
-            {"from": 3, "to": 9, "count": 0},
-            {"from": 10, "to": 29, "count": 1},
-        ],
     }
     assert facts["class_sizes"] == {"b": 6, "a": 4, "c": 2}
-    assert facts["class_size_histogram"] == [{"from": 1, "to": 2, "count": 1}, {"from": 3, "to": 9, "count": 2}]
     assert facts["few_shot_classes"] == {"under": 10, "share": 1.0}
     assert facts["outside_split"] == {"c": 2}
     assert facts["largest_tasks"]["train"] == {"way": 2, "shot": 2, "smallest_class": "a", "nodes": 4}

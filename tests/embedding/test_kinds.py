@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.embedding.practice import unused_kinds
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Relation
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
 from graphs import fitted_method, planted, planted_edges, planted_kinds
@@ -64,7 +62,7 @@ def test_a_kind_of_edge_that_came_later_is_a_usual_one(of_three: tuple[Dataset, 
 def test_kinds_that_known_classes_do_not_gain_by_are_named(signal: str | None, said: bool) -> None:
     data = planted_kinds() if signal is None else planted_edges(signal)
     method = fitted_method(GPNPlus(rank=64), data, 5, 5)
-    assert bool(unused_kinds(method, data.graph)) == said
+    assert bool(method.unused_kinds(data.graph)) == said
 
 
 def test_without_known_classes_directions_change_nothing() -> None:

@@ -125,7 +125,7 @@ def test_a_disk_that_fills_up_in_a_training_keeps_the_checkpoint(home: Path, tmp
     """The run begins well; then no more than the last checkpoint fits."""
     with mounted(tmp_path / "disk", "200k") as disk:
         begin = ("train", "--data", home / "data", "--out", disk / "run", *TRAIN[:-1], "--episodes", 9000)
-        begin = (*begin, "--patience", 9999, "--resume", "-q")
+        begin = (*begin, "--option", "patience=9999", "--resume", "-q")
 
         def train_until(good: Callable[[], bool]) -> None:
             for seconds in (3, 10, 30, 90):

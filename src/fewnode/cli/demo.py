@@ -13,7 +13,6 @@ from fewnode.options import Options, option
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.evaluation import Result
     from fewnode.model.estimator import Estimator
 
 METHODS = {
@@ -22,7 +21,6 @@ METHODS = {
     "gpn-plus": ("GPN+", "yes"),
     "transductive": ("GPN+, transductive", "yes"),
 }
-METRICS = ("accuracy", "macro_f1", "weighted_f1")
 PLAIN: dict[str, Any] = {"steps": 2, "scaling": "tf-idf", "centre": False, "distance": "cosine"}
 """The training-free bar without its search: that is `--method propagation`."""
 
@@ -30,7 +28,7 @@ PLAIN: dict[str, Any] = {"steps": 2, "scaling": "tf-idf", "centre": False, "dist
 class Demo(Options):
     """How long it takes, and where it goes."""
 
-    out: Path = option("Directory for the model and report.html; made anew.", Path("demo"))
+    out: Path = option("Directory for the model and what is printed; made anew.", Path("demo"))
     episodes: int = option("Training tasks at most.", 300, ge=1)
     tasks: int = option("Test tasks.", 200, ge=2)
     seed: int = option("Of weights and training tasks.", 0, ge=0)
@@ -49,14 +47,14 @@ def demo(asked: Demo, threads: Threads, say: Printing) -> None:
       fewnode predict --run demo/run --support support.csv --all --out p.csv
       fewnode serve --run demo/run
     """
-    from fewnode._system.files import need_no_file
+    from fewnode._system.files import need_no_file, write_text
     from fewnode.evaluation import evaluate
     from fewnode.formats.sources import load
     from fewnode.model.estimator import Estimator
 
-    page, run, tasks = asked.out / "report.html", asked.out / "run", asked.tasks
+    results_file, run, tasks = asked.out / "results.txt", asked.out / "run", asked.tasks
     need_no_file(asked.out)
-    if (run / "model.json").exists() and not page.exists():  # somebody's own: an earlier demo has left both
+    if (run / "model.json").exists() and not results_file.exists():  # somebody's own: an earlier demo has left both
         raise FewnodeError(f"{run}: there is a run that no demo has made; choose another --out")
     threads.use()
     data = load("debian")
@@ -67,17 +65,26 @@ def demo(asked: Demo, threads: Threads, say: Printing) -> None:
     with say.following(gpn.method_, "GPN is trained, as in the paper; then GPN+") as on_step:
         gpn.fit(data, on_step=on_step)
     plus = Estimator("gpn-plus", way=5, shot=5, seed=asked.seed).fit(data)
-    trained = evaluate(gpn, data, 5, 5, tasks=tasks), evaluate(plus, data, 5, 5, tasks=tasks)
-    results = {"gpn": trained[0], "propagation": plain, "gpn-plus": trained[1]}
+    results = {"gpn": evaluate(gpn, data, 5, 5, tasks=tasks), "propagation": plain}
+    results["gpn-plus"] = evaluate(plus, data, 5, 5, tasks=tasks)
     results["transductive"] = evaluate(plus, data, 5, 5, tasks=tasks, transductive=True)
     example = _example(plus, data)
-    _write_page(page, gpn, data, results, example)
     if (run / "model.json").exists():
         shutil.rmtree(run)
     plus.trained_["data"]["path"] = "debian"
     plus.save(run)
+    metrics = ("accuracy", "macro_f1", "weighted_f1")
+    rows = [(*METHODS[name], *(result[metric] for metric in metrics)) for name, result in results.items()]
+    shown = [
+        f"{len(data.split.test)} classes never seen in training; 5-way 5-shot, {tasks} tasks, % ± 95 %\n",
+        table(["method", "training", "accuracy", "macro-F1", "weighted F1"], rows),
+        *_words(example),
+    ]
+    write_text(results_file, "\n".join([*shown, ""]))
+    made = f"\nresults: {results_file}   model: {run}"
+    following = f"next:    fewnode predict --run {run} --support support.csv --all --out p.csv"
     value = {"results": {name: result.to_json() for name, result in results.items()}, "example": example}
-    say.result({**value, "out": str(asked.out)}, _shown(data, results, example, asked))
+    say.result({**value, "out": str(asked.out)}, "\n".join(["", *shown, made, following]))
 
 
 def _example(model: Estimator, data: Dataset) -> dict[str, Any]:
@@ -87,58 +94,21 @@ def _example(model: Estimator, data: Dataset) -> dict[str, Any]:
     sampler = EpisodeSampler(data, "test", 5, 5)
     games = data.class_names.index("games")
     task = next(sampler[t] for t in range(10_000) if data.y[sampler[t].support[0]] == games)
-    names = [data.class_names[data.y[node]] for node in task.support]
-    asked = task.query[task.query_y == 0]
-    probability = model.predict_proba(data.graph, task.support, names, asked)
-    why = model.explain(data.graph, task.support, names, asked)
-    columns = sorted(set(names))
-    answers = [
-        {
-            "node": data.node_name(node),
-            "label": columns[row.argmax()],
-            "probability": float(row.max()),
-            "right": columns[row.argmax()] == names[0],
-            "nearest": data.node_name(task.support[near[0]]),
-        }
-        for node, row, near in zip(asked, probability, why.nearest, strict=True)
+    classes = {data.class_names[c]: task.support[data.y[task.support] == c] for c in data.y[task.support]}
+    answers = model.ask(data, classes).judge(task.query[task.query_y == 0], closed_set=True, explain=True)
+    beta = answers.why.beta.tolist() if answers.why else []
+    support = [(node, b) for (node, name), b in zip(answers.support, beta, strict=True) if name == "games"]
+    columns = zip(answers.nodes, answers.labels, answers.probability.tolist(), answers.nearest, strict=True)
+    judged = [
+        {"node": node, "label": label, "probability": p, "right": label == "games", "nearest": nearest[0]}
+        for node, label, p, nearest in columns
     ]
-    ours = task.support_y == 0
-    support = [(data.node_name(v), float(b)) for v, b in zip(task.support[ours], why.beta[ours], strict=True)]
-    return {"label": names[0], "others": sorted(set(names) - {names[0]}), "support": support, "answers": answers}
+    return {"label": "games", "others": sorted({*classes} - {"games"}), "support": support, "answers": judged}
 
 
-def _write_page(path: Path, gpn: Estimator, data: Dataset, results: dict[str, Result], example: dict[str, Any]) -> None:
-    from fewnode.experiment.figures import long_tail, training_curve
-    from fewnode.experiment.report import write_page
-
-    best = max(results, key=lambda name: results[name].accuracy.mean)
-    rows = [
-        {
-            "method": METHODS[name][0],
-            "trained": METHODS[name][1],
-            "best": name == best,
-            **{metric: str(result[metric]) for metric in METRICS},
-        }
-        for name, result in results.items()
-    ]
-    sizes = {part: data.class_sizes[list(data.split.part(part))].tolist() for part in ("train", "valid", "test")}
-    write_page(
-        path,
-        "demo.html",
-        data=data,
-        rows=rows,
-        setting=f"5-way 5-shot, 5 queries a class, {results['gpn'].per_task['accuracy'].size} tasks",
-        example=example,
-        curve=training_curve(gpn.method_.history_.points),
-        histogram=long_tail(sizes, (7.0, 3.0)),
-    )
-
-
-def _shown(data: Dataset, results: dict[str, Result], example: dict[str, Any], asked: Demo) -> str:
-    rows = [(*METHODS[name], *(result[metric] for metric in METRICS)) for name, result in results.items()]
+def _words(example: dict[str, Any]) -> list[str]:
+    """The example, line by line."""
     lines = [
-        f"\n{len(data.split.test)} classes never seen in training; 5-way 5-shot, {asked.tasks} tasks, % ± 95 %\n",
-        table(["method", "training", "accuracy", "macro-F1", "weighted F1"], rows),
         f"\nA new class, {example['label']!r}, from five packages; β is their weight in its prototype:",
         *(f"  {node:<36} β = {beta:.3f}" for node, beta in example["support"]),
         f"What GPN+ says of other {example['label']} (it could be {', '.join(example['others'])}):",
@@ -146,5 +116,4 @@ def _shown(data: Dataset, results: dict[str, Result], example: dict[str, Any], a
     for answer in example["answers"]:
         mark = "" if answer["right"] else "   (wrong)"
         lines.append(f"  {answer['node']:<36} {answer['label']:<14} {answer['probability']:.2f}{mark}")
-    lines.append(f"\nreport: {asked.out}/report.html   model: {asked.out}/run")
-    return "\n".join([*lines, f"next:   fewnode predict --run {asked.out}/run --support support.csv --all --out p.csv"])
+    return lines

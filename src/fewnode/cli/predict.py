@@ -67,37 +67,28 @@ def predict(source: Source, tables: Tables, asked: Answer, blocks: Blocks, threa
 
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
-    probability 1 - member; any other has the likeliest class, with the probability of that. A node's answer does not
-    depend on which others are asked about, unless --transductive or --proportions. A support node is in the class it
-    was given for. A class called like one of these columns has the column p(NAME).
+    probability 1 - member; any other has the likeliest class. A node's answer does not depend on which others are
+    asked about, unless --transductive or --proportions. A class called like one of these columns is p(NAME).
 
     One class alone means "more like these": sort by `member`. With --closed-set every node gets a class, and the
-    classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
-    meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
+    classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class.
 
-    With --proportions mail=0.3,vpn=0.7 the answers are shifted by one factor a class. The classes then have these
-    shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them:
-    wrong ones do harm.
+    Where nothing tells how many nodes are in a class, as from a single node without base classes, nodes are only
+    ranked: `member` is empty, and the given nodes alone have a label. Say how many there are with --expected, or let
+    --top 20 label the 20 likeliest of each class beside the given ones.
 
-    With --with-base the classes that the dataset knows from training and validation stand beside the new ones. Each
-    has as many labelled nodes as the largest new class; with more it would win too often.
+    With --proportions mail=0.3,vpn=0.7 the classes have these shares on average over the nodes asked about, each
+    counted by its `member`. Give them only if you know them. With --with-base each base class has as many labelled
+    nodes as the largest new class.
 
-    With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|",
-    without one those from a probability on that promises the highest F1 of the class; `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
-    support table, name a node in every class it is in: it counts as an example against the others.
-
-    From a few nodes of one class alone, without base classes, nodes may only be ranked: `member` is then empty, and
-    the given nodes alone have a label. --expected says how many nodes the classes have, so that they can be told;
-    --top 20 labels the 20 likeliest of each class beside the given ones.
+    With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
+    without one, each class claims the nodes for which its expected F1 is highest. In the support table, name a node in
+    every class it is in: it counts as an example against the others.
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
-    The support table may have a third column, `answer`. Where it says no, the node is not in that class, and nodes
-    like it become less likely in it.
-
-    With --explain the table also names the nearest support nodes, and the `words` that a node or a neighbour of it
-    (in brackets) shares with the description of its class. `because` says in a sentence what it shares with the
-    examples, how it is linked to one, and which examples and counter-examples are like it. The weight β of each
+    With --explain the table also names the nearest support nodes, the `words` that a node or a neighbour of it
+    (in brackets) shares with the description of its class, and, in a sentence, `because`. The weight β of each
     support node in its class goes to a second table, OUT.support.csv.
 
     \b

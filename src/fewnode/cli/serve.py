@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,55 +42,47 @@ def serve(source: Source, at: Address, threads: Threads, say: Quiet) -> None:
     Example:
       fewnode serve --data debian
       fewnode serve --run run --port 8000
-      fewnode serve --run demo/run
 
     Without a service: `fewnode predict` and `fewnode suggest`.
     """
     try:
-        from fewnode.service.access import rules
-        from fewnode.service.http import Service
-        from fewnode.service.server import bind
-        from fewnode.service.server import run as run_server
+        from fewnode.service import access, http, server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
+    from fewnode.formats.sources import load
+    from fewnode.model.recognise import is_kept, untrained
     from fewnode.service.desk import Desk
     from fewnode.service.log import Log, usual_place
     from fewnode.service.moment import MODES
 
-    token, host = at.token, at.host
-    if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
+    if at.token is not None and (len(at.token) < 16 or not at.token.isascii() or not at.token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
     threads.use()
-    with bind(host, at.port) as listener:
-        port = listener.getsockname()[1]
-        opened = _opened(source, say)
-        place = at.state or usual_place(source.run, source.data, opened[0].name)
+
+    def opened() -> tuple[Estimator | None, Dataset]:
+        """The dataset and, where somebody trained it, its model."""
+        if source.run is None and source.method is None and source.data is not None:
+            return None, load(source.data)
+        return source.open(say)
+
+    with server.bind(at.host, at.port) as listener:
+        port, first = listener.getsockname()[1], [opened()]
+        data = first[0][1]
+        place = at.state or usual_place(source.run, source.data, data.name)
         with closing(Log(place)) as log:
-            service = Service(rules(token or secrets.token_hex(24), host, port))
-            shown = f"[{host}]" if ":" in host else host
-            typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
-            say.note(f"{opened[0].name}: {opened[0].graph}; loading. Classes and answers are kept in {place}")
-            first = [opened]
+            service = http.Service(access.rules(at.token or secrets.token_hex(24), at.host, port))
+            host = f"[{at.host}]" if ":" in at.host else at.host
+            typer.echo(f"http://{host}:{port}/?token={service.rules.token}")
+            say.note(f"{data.name}: {data.graph}; loading. Classes and answers are kept in {place}")
 
-            def load() -> tuple[Estimator, Dataset, bool]:
-                dataset, model = first.pop() if first else _opened(source, say)
-                service.health.stage = f"embedding {dataset.graph.n:,} nodes"
-                return model(), dataset, source.run is not None
+            def made() -> tuple[Estimator, Dataset, bool]:
+                """A model that nobody trained reads the whole network first; the service answers meanwhile."""
+                model, data = first.pop() if first else opened()
+                service.health.stage = f"embedding {data.graph.n:,} nodes"
+                if model is None and not is_kept(data):
+                    say.note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept")
+                return model or untrained(data), data, source.run is not None
 
-            run_server(service, listener, lambda: Desk(load, log, MODES[at.transductive]), say.note)
-
-
-def _opened(source: Source, say: Quiet) -> tuple[Dataset, Callable[[], Estimator]]:
-    """The dataset, and what makes the model: without a run that can take long, so the service answers meanwhile."""
-    if source.run is not None or source.data is None or source.method is not None:
-        model, dataset = source.open(say)
-        return dataset, lambda: model
-    from fewnode.formats.sources import load
-    from fewnode.model.recognise import is_kept, untrained
-
-    dataset = load(source.data)
-    if not is_kept(dataset):
-        say.note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept for the next one")
-    return dataset, lambda: untrained(dataset)
+            server.run(service, listener, lambda: Desk(made, log, MODES[at.transductive]), say.note)

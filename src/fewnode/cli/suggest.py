@@ -65,7 +65,7 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
     """
     import numpy as np
 
-    from fewnode.recognition.classes import read_answers, read_query, read_rejected, unused_columns
+    from fewnode.recognition.classes import read_query, read_support, unused_columns
     from fewnode.review.finding import replayed
     from fewnode.review.wrong import wrong_labels
 
@@ -83,14 +83,15 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
         _tell(labels, {"wrong": labels, "method": model.method}, "labels that may be wrong", asked.out, say)
         return
     given = tables.read(dataset)
-    none = [] if asked.rejected is None else read_rejected(asked.rejected, dataset, given.support.tolist())
+    none = [] if asked.rejected is None else read_query(asked.rejected, dataset)
     say.note(*given.remarks, *(unused_columns(path) for path in (asked.query, asked.rejected) if path))
     if none:
         no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
         given = given.without(no, dataset)
     question = model.question(dataset, given)
     if asked.to_find and tables.support is not None:
-        question = replayed(question, read_answers(tables.support, dataset))
+        said = read_support(tables.support, dataset, several=True)
+        question = replayed(question, [(each.label, each.node, each.yes) for each in said if each.answered])
     suggestions = question.next(asked.count, "find" if asked.to_find else "learn", among)
     stops = {} if asked.recall is None else {name: question.stop(name, asked.recall) for name in question.classes}
     say.note(*(f"{name}: {'stop, ' if stop.now else ''}{stop.reason}" for name, stop in stops.items()))

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import field_validator
-
 from fewnode.cli.options import options
 from fewnode.cli.output import Printing, Threads, emit
 from fewnode.cli.scale import Blocks
@@ -42,49 +40,21 @@ class Training(Options):
     query: int | None = option("M: query nodes a class; default: as many as --shot.")
     seed: int = option("Of weights, tasks and dropout.", 0, ge=0)
     resume: bool = option("Continue the run in --out, or start it if there is none.", False)
+    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
     tuned: Path | None = option("Options that `fewnode tune --out` found.")
+    others: list[str] = option(
+        "Any option of the method, as eps=1, dropout=0.5, hidden=[32,16] or device=cuda. Repeatable.",
+        [],
+        flag="--option",
+        metavar="NAME=VALUE",
+    )
     features: str | None = option(
         "For networks without attributes: degree, svd or walks.", rare=True, words=["degree", "svd", "walks"]
     )
-    others: list[str] = option(
-        "Any other option of the method; repeatable.", [], flag="--option", metavar="NAME=VALUE", rare=True
-    )
 
 
-class OfMethod(Options):
-    """Options of methods that have a name on the command line; what is not given is as the method has it."""
-
-    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
-    encoder: str | None = option("gcn (default), mlp, sage, gat or gin.", rare=True)
-    hidden: Any = option("Widths of the encoder's layers; default 32,16, the paper's.", metavar="WIDTHS", rare=True)
-    eps: float | None = option("ε of the centrality log(deg + ε); default 1.", rare=True)
-    distance: str | None = option("sqeuclidean (default), euclidean or cosine.", rare=True)
-    dropout: Any = option("A rate, or auto (default of GPN): by validation classes.", metavar="RATE|auto", rare=True)
-    scaling: str | None = option("Of attributes: raw (default of GPN), l2 or tf-idf.", rare=True)
-    lr: float | None = option("Adam's learning rate; default 0.005.", rare=True)
-    weight_decay: float | None = option("Pull of all weights to 0; default 0.0005.", rare=True)
-    patience: int | None = option("Validations (10 episodes each) without gain; default 10.", rare=True)
-    device: str | None = option("cpu (default) or cuda.", rare=True)
-
-    @field_validator("hidden")
-    @classmethod
-    def _widths(cls, given: Any) -> Any:
-        try:
-            return tuple(int(width) for width in given.split(",")) if isinstance(given, str) else given
-        except ValueError:
-            raise ValueError(f"{given!r}: expected widths such as 32,16") from None
-
-    @field_validator("dropout")
-    @classmethod
-    def _rate(cls, given: Any) -> Any:
-        try:
-            return given if given == "auto" else float(given)
-        except ValueError:
-            raise ValueError(f"{given!r}: expected a rate such as 0.5, or auto") from None
-
-
-@options(Training, OfMethod, Blocks, Threads, Printing)
-def train(training: Training, named: OfMethod, blocks: Blocks, threads: Threads, say: Printing) -> None:
+@options(Training, Blocks, Threads, Printing)
+def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -> None:
     """Meta-train a method on the training classes of a network and save the model.
 
     Training stops early when the validation classes say so, and the best weights are kept. With --resume a killed
@@ -109,16 +79,16 @@ def train(training: Training, named: OfMethod, blocks: Blocks, threads: Threads,
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.embedding.practice import unused_kinds
     from fewnode.formats.sources import load
+    from fewnode.methods.plus import GPNPlus
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
-    own, out = named.model_dump(exclude_unset=True), training.out
-    if "episodes" in own and not has_option(training.method, "episodes"):
+    own, out = {**_tuned(training.tuned, training.method), **method_options(training.others)}, training.out
+    if training.episodes is not None and has_option(training.method, "episodes"):
+        own["episodes"] = training.episodes
+    elif training.episodes is not None:
         say.note(f"{training.method} does not train by episodes: --episodes is ignored")
-        del own["episodes"]
-    own = {**_tuned(training.tuned, training.method), **method_options(training.others), **own}
     shape = (training.way, training.shot, training.query, training.seed)
     model = Estimator(training.method, *shape, training.features, **own)
     _check_free(out, training.resume)  # before the network is read, which may take a while
@@ -135,7 +105,8 @@ def train(training: Training, named: OfMethod, blocks: Blocks, threads: Threads,
         trained = _train(model, dataset, training, on_step)
     if trained:
         _tell(model, out, say)
-        say.note(*(f"not used: {kind}" for kind in unused_kinds(model.method_, dataset.graph)))
+        if isinstance(model.method_, GPNPlus):
+            say.note(*(f"not used: {kind}" for kind in model.method_.unused_kinds(dataset.graph)))
     else:
         say.note(f"{out} is finished already")
         if say.as_json:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.embedding.kinds import BY_WEIGHT, KIND_VIEWS, kind_views
+from fewnode.embedding.kinds import BY_WEIGHT, KIND_VIEWS
 from fewnode.embedding.views import View
 from fewnode.episodes import EpisodeSampler
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Ints
 from fewnode.vectors import Floats, unit_rows
 
 SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5
@@ -91,11 +90,6 @@ def stacked(closeness: Sequence[Floats]) -> Floats:
     missing = [((0, 0), (0, 0), (0, n_way - part.shape[2]), (0, 0)) for part in closeness]
     padded = [np.pad(part, pad, constant_values=FAR) for part, pad in zip(closeness, missing, strict=True)]
     return np.concatenate([part.reshape(-1, *part.shape[2:]) for part in padded])
-
-
-def labels(tasks: Sequence[PracticeTasks]) -> Ints:
-    """The class of each row of `stacked`."""
-    return np.concatenate([each.query_y.ravel() for each in tasks])
 
 
 # --- weights of views -----------------------------------------------------------------------------------------------
@@ -195,74 +189,52 @@ SURE = 2.0
 """Standard errors that accuracy must gain by: there are many such views, and one of them always looks good."""
 
 
-@dataclass(frozen=True, eq=False)
-class KindsTrial:
-    """Tasks of one half of the known classes and of the other: views are judged on classes that did not weigh them.
-
-    There are none where there is nothing to judge.
-    """
-
-    halves: tuple[list[PracticeTasks], ...] = ()
-
-    @classmethod
-    def of(cls, views: Sequence[View], known: Sequence[Ints], seed: int) -> KindsTrial:
-        if not any(on_trial(view) for view in views) or len(known) < FEWEST:
-            return cls()
-        halves = tuple(practice_tasks(known[start::2], seed + 2) for start in (0, 1))
-        return cls(halves if all(halves) else ())
-
-    @property
-    def tasks(self) -> list[PracticeTasks]:
-        return [tasks for half in self.halves for tasks in half]
-
-    def passed(self, views: Sequence[View], closeness: Sequence[Floats], prior: Doubles, penalty: float) -> bool:
-        """Whether accuracy on the other half of the classes is better with those views, beyond chance.
-
-        `closeness` is that of each of `tasks`; `prior` is what is expected of each view.
-        """
-        if not self.halves:
-            return False
-        plain = np.array([not on_trial(view) for view in views])
-        first = len(self.halves[0])
-        sides = (slice(0, first), slice(first, None))
-        gains = []
-        for own, other in (sides, sides[::-1]):
-            tau, without = (
-                _weights(closeness[own], self.tasks[own], prior, penalty, chosen) for chosen in (plain | True, plain)
-            )
-            for close, tasks in zip(closeness[other], self.tasks[other], strict=True):
-                gains.append(_right(close, tau, tasks) - _right(close, without, tasks))
-        gain = np.concatenate(gains)
-        return bool(gain.mean() > SURE * gain.std() / gain.size**0.5)
-
-
 def on_trial(view: View) -> bool:
     """Weights are known to mean something; kinds and directions are not."""
     return view.name in KIND_VIEWS and view.name not in BY_WEIGHT
 
 
-def unused_kinds(method: Any, graph: Graph) -> list[str]:
-    """What a method that weighs views learned to leave out of what the edges of this graph say."""
-    mixture = getattr(method, "mixture_", None)
-    if mixture is None or not set(kind_views(graph)) - set(BY_WEIGHT) or any(map(on_trial, mixture.weight)):
+def trial_tasks(views: Sequence[View], known: Sequence[Ints], seed: int) -> list[list[PracticeTasks]]:
+    """Tasks of one half of the known classes and of the other, where there is something to judge."""
+    if not any(map(on_trial, views)) or len(known) < FEWEST:
         return []
-    return ["kinds and directions of edges, by which known classes did not gain"]
+    halves = [practice_tasks(known[start::2], seed + 2) for start in (0, 1)]
+    return halves if all(halves) else []
 
 
-def _weights(
+def gains(
+    halves: Sequence[Sequence[PracticeTasks]],
     closeness: Sequence[Floats],
-    tasks: Sequence[PracticeTasks],
+    plain: NDArray[np.bool_],
     prior: Doubles,
     penalty: float,
+) -> bool:
+    """Whether accuracy is better with views that are not `plain`, beyond chance, on classes that did not weigh them.
+
+    `closeness` is that of each of the tasks; `prior` is what is expected of each view.
+    """
+    sides = [slice(0, len(halves[0])), slice(len(halves[0]), None)] if halves else []
+    tasks, gained = [each for half in halves for each in half], []
+    for own, other in zip(sides, sides[::-1], strict=True):
+        tau, without = (
+            tasks_weights(tasks[own], closeness[own], chosen, prior, penalty) for chosen in (plain | True, plain)
+        )
+        for close, each in zip(closeness[other], tasks[other], strict=True):
+            right = [(close @ by.astype(np.float32)).argmax(axis=2) == each.query_y for by in (tau, without)]
+            gained.append(right[0].mean(axis=1) - right[1].mean(axis=1))
+    gain = np.concatenate(gained or [np.zeros(1)])
+    return bool(gain.mean() > SURE * gain.std() / gain.size**0.5)
+
+
+def tasks_weights(
+    tasks: Sequence[PracticeTasks],
+    closeness: Sequence[Floats],
     chosen: NDArray[np.bool_],
+    prior: Doubles,
+    penalty: float,
 ) -> Doubles:
-    """The weight of each view, 0 of those that are not chosen."""
+    """The weight of each view by these tasks, 0 of those that are not chosen."""
     tau = np.zeros(chosen.size)
-    tau[chosen] = mix_weights(stacked([part[..., chosen] for part in closeness]), labels(tasks), prior[chosen], penalty)
+    close = stacked([part[..., chosen] for part in closeness])
+    tau[chosen] = mix_weights(close, np.concatenate([each.query_y.ravel() for each in tasks]), prior[chosen], penalty)
     return tau
-
-
-def _right(closeness: Floats, tau: Doubles, tasks: PracticeTasks) -> Doubles:
-    """The accuracy of each task."""
-    found = (closeness @ tau.astype(np.float32)).argmax(axis=2)
-    return np.asarray(np.mean(found == tasks.query_y, axis=1))

@@ -41,6 +41,10 @@ class View(NamedTuple):
     rank: int
 
     @property
+    def place(self) -> Place:
+        return self.source, self.name
+
+    @property
     def diffusion(self) -> Diffusion:
         return diffusions(self.source)[self.name]
 

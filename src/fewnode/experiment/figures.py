@@ -14,7 +14,6 @@ from matplotlib.ticker import MaxNLocator
 
 from fewnode.experiment.results import ResultRow, Section
 from fewnode.methods.table import written
-from fewnode.train import Point
 
 INK = "#010203"
 """Stands for the page's own text colour; no other thing is drawn in it."""
@@ -166,9 +165,9 @@ def beta_against_degree(case: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def long_tail(sizes: Mapping[str, Sequence[int]], size: tuple[float, float] = SIZE) -> Figure:
+def long_tail(sizes: Mapping[str, Sequence[int]]) -> Figure:
     """Labelled nodes a class, largest first, coloured by what the class is for: the paper's Figure 1."""
-    figure, ax = axes(size, xlabel="classes, by size", ylabel="labelled nodes", yscale="log")
+    figure, ax = axes(xlabel="classes, by size", ylabel="labelled nodes", yscale="log")
     ordered = sorted(((count, part) for part in PARTS for count in sizes.get(part, [])), reverse=True)
     for part, ink in PARTS.items():
         bars = [(place, count) for place, (count, own) in enumerate(ordered) if own == part]
@@ -181,19 +180,3 @@ def long_tail(sizes: Mapping[str, Sequence[int]], size: tuple[float, float] = SI
 
 def _short(name: str, most: int = 16) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def training_curve(points: Sequence[Point]) -> Figure:
-    """Loss and validation accuracy against the episode, with the point whose weights were kept."""
-    figure, ax = axes((7.0, 3.0), xlabel="episode", ylabel="loss")
-    episode, best = [point.episode for point in points], max(points, key=lambda point: point.accuracy)
-    ax.plot(episode, [point.loss for point in points], color=PARTS["train"], label="training loss")
-    ax.set_ylim(0, None)
-    right = ax.twinx()
-    right.plot(episode, [100 * point.accuracy for point in points], color=PARTS["test"], label="validation accuracy")
-    right.plot(best.episode, 100 * best.accuracy, "o", color=PARTS["test"], label=f"kept: episode {best.episode}")
-    right.set_ylabel("accuracy, %", color=INK)
-    right.tick_params(colors=INK, labelcolor=INK)
-    right.spines[:].set_visible(False)
-    figure.legend(loc="upper center", ncols=3, frameon=False, labelcolor=INK)
-    return figure

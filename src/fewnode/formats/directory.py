@@ -22,12 +22,10 @@ from safetensors import SafetensorError, safe_open
 
 from fewnode._system import memory
 from fewnode._system.files import atomic_write, one_line, read_text, readable, write_text
-from fewnode.adjacency import Relation
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.manifest import DatasetManifest, check_manifest
-from fewnode.graph import Graph, is_sparse
+from fewnode.graph import Block, Graph, Relation, is_sparse
 from fewnode.interchange import PARTS
 
 MAX_MANIFEST_BYTES = 1 << 25

@@ -22,23 +22,36 @@ from numpy.typing import NDArray
 
 from fewnode._system import memory
 from fewnode.embedding.attributes import need_differences
-from fewnode.embedding.kinds import LearnedRelations, kind_views
+from fewnode.embedding.kinds import BY_WEIGHT, LearnedRelations, kind_views
 from fewnode.embedding.mixture import Made, MixedViews
-from fewnode.embedding.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
-from fewnode.embedding.projection import AS_IT_IS, within_class_metric
+from fewnode.embedding.practice import (
+    QUERIES,
+    TASKS,
+    WAY,
+    PracticeTasks,
+    gains,
+    on_trial,
+    practice_tasks,
+    tasks_weights,
+    trial_tasks,
+)
+from fewnode.embedding.projection import AS_IT_IS, ViewProjection, sampled, within_class_metric
 from fewnode.embedding.room import IN_MEMORY, Room
 from fewnode.embedding.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.embedding.tiles import row_ranges
-from fewnode.embedding.views import RANKS, all_views, prior, prior_weights
+from fewnode.embedding.views import RANKS, Place, View, all_views, prior, prior_weights
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.methods.plus_files import mixture_state, restored_mixture
-from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, MembershipModel, Temperature
 from fewnode.recognition.space import Head, Space
 from fewnode.vectors import Embedding, Floats, unit_rows
 
+KEPT = 8
+"""Views of the plain union that a mix keeps at most, the heaviest, and as many over kinds of edges."""
+DOUBTED = 10
+"""So many known classes, or fewer, are not trusted to weigh views without the prior."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
@@ -97,22 +110,16 @@ class GPNPlus:
                 for low, high in row_ranges(graph.n):
                     blocks["attributes"][low:high] = unit_rows(blocks["attributes"][low:high] @ metric)
         self.mixture_ = replace(mixture, room=IN_MEMORY)
-        z = mixture.joined(blocks, z)
-        embedding = self._as_value(z)
-        del blocks
+        embedding = self._as_value(mixture.joined(blocks, z))
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
-        self.adapts_ = not practice
-        self.trust_ = True  # while it is judged
-        self.trust_ = self._trust(Space(embedding, self.head()), enough) if practice else True
+        self.adapts_, self.trust_ = not practice, True
+        if practice:
+            self.trust_ = self._trust(Space(embedding, self.head()), enough)
         return embedding
 
     def _gains(
-        self,
-        mixture: MixedViews,
-        blocks: Mapping[str, Floats],
-        metric: Floats,
-        members: Sequence[Ints],
+        self, mixture: MixedViews, blocks: Mapping[str, Floats], metric: Floats, members: Sequence[Ints]
     ) -> bool:
         """Whether tasks of these classes are answered better with the metric."""
         gain = 0.0
@@ -146,9 +153,9 @@ class GPNPlus:
     def _weighed(
         self, graph: Graph, practice: Sequence[PracticeTasks], known: Sequence[Ints], made: Made
     ) -> MixedViews:
-        """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`.
+        """The views with their weights τ: those of the prior, or what practice makes of them.
 
-        Views are diffused everywhere, but read for the nodes of the tasks alone. `made` gets what was diffused.
+        `made` gets the sources that were made on the way.
         """
         if self.views not in ("all", "attributes", STRUCTURE):
             raise FewnodeError(f"views are {self.views!r}, expected all, attributes or structure")
@@ -157,13 +164,16 @@ class GPNPlus:
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
         expected = prior_weights(names, kind_views(graph))
         views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
-        every = self.mixed_views(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
-        every = replace(every, room=self.room, relations=LearnedRelations.of(graph, known))
+        relations = LearnedRelations.of(graph, known)
+        weight = dict.fromkeys(views, 1.0)
+        every = self.mixed_views(tuple(sources), weight, self.rank, self.seed, relations, self.room)
         if not self.mix:
             return every
-        if not practice:
-            return replace(every, weight=as_saved(expected))
-        return weighed(every, graph, practice, known, expected, made)
+        projections: Mapping[Place, ViewProjection] = {}
+        if practice:
+            expected, projections = weigh(every, graph, practice, known, expected, made)
+        saved = {view: float(np.float32(tau)) for view, tau in expected.items()}  # to the last bit as in a file
+        return replace(every, weight=saved, projections=projections)
 
     # --- what a node looks like ---
 
@@ -174,8 +184,15 @@ class GPNPlus:
         return self._as_value(replace(self.mixture_, room=self.room).embed(graph))
 
     def _as_value(self, z: Floats) -> Embedding:
-        share = float(np.float32(self.mixture_.structure_share))  # as a file will have it
-        return Embedding.of(z, None, self.mixture_.attribute_width, share)
+        mixture = self.mixture_
+        share = mixture.weight_of(STRUCTURE) / sum(mixture.weight.values())
+        return Embedding.of(z, None, mixture.attribute_width, float(np.float32(share)))  # as a file will have it
+
+    def unused_kinds(self, graph: Graph) -> list[str]:
+        """What it learned to leave out of what the edges of this graph say."""
+        if not set(kind_views(graph)) - set(BY_WEIGHT) or any(map(on_trial, self.mixture_.weight)):
+            return []
+        return ["kinds and directions of edges, by which known classes did not gain"]
 
     def unlinked(self, x: Attributes, width: int) -> Floats:
         """z of nodes that have attributes and no edges, such as the description of a class; `width` is that of z."""
@@ -191,3 +208,42 @@ class GPNPlus:
         self.mixture_ = restored_mixture(state, n_features, self.rank, self.seed)
         self.trust_, self.adapts_ = (bool(number > 0) for number in state["modes"].tolist())
         return self
+
+
+# --- how much each view counts --------------------------------------------------------------------------------------
+
+
+def weigh(
+    every: MixedViews,
+    graph: Graph,
+    practice: Sequence[PracticeTasks],
+    known: Sequence[Ints],
+    expected: Mapping[View, float],
+    made: Made,
+) -> tuple[dict[View, float], dict[Place, ViewProjection]]:
+    """The weights τ that practice makes of the expected ones, of the heaviest `KEPT`; and how each view is read.
+
+    Views are diffused everywhere, but read for nodes of the tasks and for a sample alone.
+    """
+    views, penalty = list(every.weight), 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
+    halves = trial_tasks(views, known, every.seed)
+    tasks = [*practice, *itertools.chain(*halves)]
+    asked, some = np.unique(np.concatenate([each.nodes for each in tasks])), sampled(graph.n)
+    nodes = np.union1d(asked, some)
+    placed, rows = [each.among(asked) for each in tasks], np.searchsorted(nodes, asked)
+    closeness: dict[Place, list[Floats]] = {}
+    projections: dict[Place, ViewProjection] = {}
+    for place, h in every.diffused(graph, None if nodes.size == graph.n else nodes, made=made):
+        projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
+        ranks = [view.rank for view in views if view.place == place]
+        closeness[place] = every.closeness(placed, projections[place], h[rows], ranks)
+    close = [np.concatenate([closeness[place][i] for place in every.places], axis=3) for i in range(len(tasks))]
+    start, plain = np.array([expected.get(view, 0.0) for view in views]), ~np.array([on_trial(view) for view in views])
+    chosen = plain | gains(halves, close[len(practice) :], plain, start, penalty)
+    tau = tasks_weights(practice, close[: len(practice)], chosen, start, penalty)
+    found = {view: weight for view, weight in zip(views, tau.tolist(), strict=True) if weight >= 0.01 * tau.sum()}
+    for kind in (False, True):  # so many of the plain union, and as many over kinds of edges
+        own = sorted((weight for view, weight in found.items() if on_trial(view) == kind), reverse=True)
+        least = own[:KEPT][-1] if own else 0.0
+        found = {view: weight for view, weight in found.items() if on_trial(view) != kind or weight >= least}
+    return found, projections

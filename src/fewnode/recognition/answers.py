@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fewnode._system.files import write_text
 from fewnode._system.sheets import csv_text
 from fewnode.dataset import Dataset
-from fewnode.display import SHOWN, Shown, as_frame, table_html
+from fewnode.display import SHOWN, Shown, table_html
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
 from fewnode.recognition.space import Explanation
@@ -182,7 +182,9 @@ class Answers(Shown):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_csv`."""
-        return as_frame(self.columns)
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.columns))
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with the columns of `to_csv`."""

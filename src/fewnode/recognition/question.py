@@ -123,7 +123,7 @@ class Question:
     @property
     def prepared(self) -> Prepared:
         space = self.embedded
-        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(_NO_ROWS)))
+        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(np.zeros(0, np.int64))))
 
     @property
     def mixed(self) -> Mixture | None:
@@ -247,8 +247,6 @@ class Question:
         some = np.flatnonzero(self.data.claimable_mask)
         found = partial(self._independent, some[drawn(some.size, SAMPLE)])
         return self.embedded.kept(("claimed from", *self.given.key), lambda: claimed_from(found()[0]))
-
-    # --- what was rejected ---
 
     def _shift(self, rows: Ints) -> Doubles:
         """What rejected nodes add to the log-odds of each class, a column each.
@@ -399,6 +397,3 @@ class Question:
         from fewnode.review.finding import stop
 
         return stop(self, label, recall)
-
-
-_NO_ROWS = np.zeros(0, np.int64)

@@ -9,40 +9,31 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs
 
-import orjson
 import prometheus_client as prometheus
 from starlette.concurrency import run_in_threadpool
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("fewnode.service")
 MAX_BODY_BYTES, MAX_KEYS = 1 << 20, 30_000
 """Of the body of a request: bytes, and keys of all its objects."""
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-ALWAYS: Headers = [
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-]
-ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"if-match")
-BUG = {"error": "a bug, not your fault", "hint": "the log of fewnode serve has more"}
+ALWAYS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+ONCE = ("host", "origin", "authorization", "content-type", "content-length", "if-match")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (
     b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
@@ -66,6 +57,9 @@ class Rules:
         """Cookies do not know ports, and two services may run on one machine."""
         return f"fewnode-{self.port}"
 
+    def opens(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
 
 def rules(token: str, host: str, port: int) -> Rules:
     """This machine's own names with the served port, and what `--host` says beside them."""
@@ -85,190 +79,136 @@ class Health:
     began: float = field(default_factory=time.monotonic)
 
 
-class Metrics:
-    """Requests by route and status, and how long they took. Routes are templates: no name of a user's is in them."""
-
-    def __init__(self) -> None:
-        self.registry = prometheus.CollectorRegistry()
-        labels = ["method", "route", "status"]
-        self.requests = prometheus.Counter("fewnode_requests", "Requests answered.", labels, registry=self.registry)
-        self.seconds = prometheus.Histogram("fewnode_request_seconds", "Time.", ["route"], registry=self.registry)
-
-    def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
-        prometheus.Gauge(f"fewnode_{name}", what, registry=self.registry).set_function(value)
-
-    def text(self) -> bytes:
-        return prometheus.generate_latest(self.registry)
-
-
-class Refusal(Exception):
+def refusal(status: int, error: str, hint: str, **headers: str) -> Response:
     """An answer that says no, in a sentence, with what to do instead."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return JSONResponse({"error": error, "hint": hint}, status, named)
 
-    def __init__(self, status: int, error: str, hint: str, *headers: tuple[bytes, bytes]) -> None:
-        self.status, self.told, self.headers = status, {"error": error, "hint": hint}, headers
+
+def bug() -> Response:
+    return refusal(500, "a bug, not your fault", "the log of fewnode serve has more")
+
+
+class Refused(Exception):
+    """A request that goes no further."""
+
+    def __init__(self, status: int, error: str, hint: str, **headers: str) -> None:
+        self.answer = refusal(status, error, hint, **headers)
 
 
 class Access:
     """Outermost, and plain ASGI: what it refuses costs next to nothing."""
 
-    def __init__(self, app: App, rules: Rules, health: Health, metrics: Metrics) -> None:
-        self.app, self.rules, self.health, self.metrics = app, rules, health, metrics
-        self._token, self._cookie = rules.token.encode(), rules.cookie.encode()
+    def __init__(self, app: ASGIApp, rules: Rules, health: Health, registry: prometheus.CollectorRegistry) -> None:
+        self.app, self.rules, self.health = app, rules, health
+        labels = ["method", "route", "status"]  # routes are templates: no name of a user's is in them
+        self.requests = prometheus.Counter("fewnode_requests", "Requests answered.", labels, registry=registry)
+        self.seconds = prometheus.Histogram("fewnode_request_seconds", "Time.", ["route"], registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        exchange = Exchange(scope, send, self.health)
+        status, complete, start = 0, False, time.perf_counter()
+
+        async def fenced(message: Message) -> None:
+            nonlocal status, complete
+            if message["type"] == "http.response.start":
+                status, headers = message["status"], MutableHeaders(scope=message)
+                headers.update(ALWAYS)
+                headers.setdefault("cache-control", "no-store")
+                if self.health.leaving:
+                    headers.setdefault("connection", "close")
+            await send(message)
+            complete = message["type"] == "http.response.body" and not message.get("more_body")
+
+        request, verb = Request(scope, receive), scope["method"] if scope["method"] in METHODS else "other"
         try:
-            await self._admit(exchange, receive)
-        except Refusal as no:
-            await exchange.answer(no.status, no.told, no.headers)
-        except Exception as error:
-            LOG.error("%s", _account(scope, error))
-            if exchange.status and not exchange.complete:
-                raise
-            if not exchange.complete:
-                await exchange.answer(500, BUG)
-        finally:
-            self._count(scope, exchange)
-
-    def _count(self, scope: Scope, exchange: Exchange) -> None:
-        path = scope["path"]
-        known = path if path in ("/", LIVE, READY) else "other"
-        route = str(getattr(scope.get("route"), "path", known))
-        self.metrics.requests.labels(_verb(scope["method"]), route, exchange.status).inc()
-        self.metrics.seconds.labels(route).observe(time.perf_counter() - exchange.start)
-
-    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
-        headers, path = exchange.headers, exchange.scope["path"]
-        self._check_origin(headers, exchange.scope)
-        if path == LIVE:
-            await exchange.answer(200, {"live": True})
-        elif path == "/" and b"token=" in exchange.scope["query_string"]:
-            await self._welcome(exchange)
-        elif not self._knows(headers):
-            await self._lock_out(exchange, path)
-        elif path == READY:
-            ready = self.health.ready and not self.health.leaving
-            await exchange.answer(200 if ready else 503, {"ready": ready})
-        else:
-            of_page = path == "/" or path.startswith("/static/")
-            if not self.health.ready and not of_page:  # the page is there at once, and says what it waits for
-                seconds = time.monotonic() - self.health.began
-                why = f"the network is being made ready: {self.health.stage}, {seconds:.0f} s"
-                raise Refusal(503, why, "come again in a second", (b"retry-after", b"1"))
-            body = await self._body(exchange, receive)
-            if len(body) > 1 << 12:
-                await run_in_threadpool(check_json, body)  # others are not kept waiting
+            if answer := self._answer(request):
+                await answer(scope, receive, fenced)
             else:
-                check_json(body)
-            await self.app(exchange.scope, _replay(body, receive), exchange.send)
+                await self.app(scope, _replay(await self._body(request), receive), fenced)
+        except Refused as refused:
+            await refused.answer(scope, receive, fenced)
+        except Exception as error:  # in the log, what a user wrote is escaped: it cannot begin another line
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            LOG.error("%s %a\n%s%s: %a", verb, scope["path"], frames, type(error).__name__, str(error))
+            if status and not complete:
+                raise
+            if not status:
+                await bug()(scope, receive, fenced)
+        finally:
+            own = scope["path"] if scope["path"] in ("/", LIVE, READY) else "other"
+            route = str(getattr(scope.get("route"), "path", own))
+            self.requests.labels(verb, route, status).inc()
+            self.seconds.labels(route).observe(time.perf_counter() - start)
 
-    def _check_origin(self, headers: dict[bytes, bytes], scope: Scope) -> None:
+    def _answer(self, request: Request) -> Response | None:
+        """What needs nothing that lies behind; None: the request may go on."""
+        self._check_origin(request)
+        path = request.scope["path"]
+        if path == LIVE:
+            return JSONResponse({"live": True})
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = request.cookies.get(self.rules.cookie, "")
+        known = self.rules.opens(given.strip())
+        if path == "/" and "token" in request.query_params:  # from the address, which is shown, into a cookie
+            if self.rules.opens(request.query_params["token"]):
+                cookie = f"{self.rules.cookie}={self.rules.token}; Path=/; HttpOnly; SameSite=Strict"
+                return Response(status_code=303, headers={"location": "/", "set-cookie": cookie})
+            known = False
+        if not known and path == "/":
+            return Response(LOCKED_OUT, 401, media_type="text/html")
+        if not known:
+            hint = "send Authorization: Bearer TOKEN, or open the link that fewnode serve printed"
+            raise Refused(401, "the token is missing or wrong", hint, www_authenticate="Bearer")
+        if path == READY:
+            ready = self.health.ready and not self.health.leaving
+            return JSONResponse({"ready": ready}, 200 if ready else 503)
+        if not self.health.ready and path != "/" and not path.startswith("/static/"):  # the page is there at once
+            why = f"{self.health.stage}, {time.monotonic() - self.health.began:.0f} s"
+            raise Refused(503, f"the network is being made ready: {why}", "come again in a second", retry_after="1")
+        return None
+
+    def _check_origin(self, request: Request) -> None:
         """Refuse cross-site requests (CSRF) and DNS rebinding."""
-        if len(headers) < len(scope["headers"]):
-            given = [name for name, _ in scope["headers"]]
-            if any(given.count(name) > 1 for name in ONCE):
-                raise Refusal(400, "a header that may be given once is given twice", "send it once")
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        if host not in self.rules.hosts and not self._is_own_address(host, scope):
-            raise Refusal(403, "this service does not answer to that Host", "use the address that was printed")
-        origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
-            raise Refusal(403, "this service does not answer pages of other origins", "use the page it serves itself")
+        headers, (name, port) = request.headers, request.scope["server"]
+        if any(len(headers.getlist(each)) > 1 for each in ONCE):
+            raise Refused(400, "a header that may be given once is given twice", "send it once")
+        host = headers.get("host", "").lower()
+        # where all interfaces are served, also the address that the connection was made to; never a name
+        address = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+        if host not in self.rules.hosts and not (self.rules.everywhere and host == address):
+            raise Refused(403, "this service does not answer to that Host", "use the address that was printed")
+        if headers.get("origin", f"http://{host}").lower() != f"http://{host}":
+            raise Refused(403, "this service does not answer pages of other origins", "use the page it serves itself")
 
-    def _is_own_address(self, host: str, scope: Scope) -> bool:
-        """Where all interfaces are served, the address that the connection was made to; never a name."""
-        name, port = scope["server"]
-        return self.rules.everywhere and host == (f"[{name}]:{port}" if ":" in name else f"{name}:{port}")
-
-    def _knows(self, headers: dict[bytes, bytes]) -> bool:
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer":
-            return hmac.compare_digest(given.strip(), self._token)
-        cookies = (part.strip().partition(b"=") for part in headers.get(b"cookie", b"").split(b";"))
-        return any(name == self._cookie and hmac.compare_digest(value, self._token) for name, _, value in cookies)
-
-    async def _welcome(self, exchange: Exchange) -> None:
-        """The printed link: the token moves from the address, which is shown and remembered, into a cookie."""
-        given = parse_qs(exchange.scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not hmac.compare_digest(given.encode(), self._token):
-            await self._lock_out(exchange, "/")
-            return
-        cookie = f"{self.rules.cookie}={self.rules.token}; Path=/; HttpOnly; SameSite=Strict"
-        await exchange.answer(303, None, [(b"location", b"/"), (b"set-cookie", cookie.encode())])
-
-    async def _lock_out(self, exchange: Exchange, path: str) -> None:
-        if path == "/":
-            await exchange.answer(401, LOCKED_OUT, [(b"content-type", b"text/html; charset=utf-8")])
-            return
-        hint = "send Authorization: Bearer TOKEN, or open the link that fewnode serve printed"
-        raise Refusal(401, "the token is missing or wrong", hint, (b"www-authenticate", b"Bearer"))
-
-    async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """The whole body, before anything waits for it: within its size, its time, and JSON."""
-        headers = exchange.headers
-        given = headers.get(b"content-length", b"0")
-        if exchange.scope["method"] in ("POST", "PUT"):
-            if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != b"application/json":
-                raise Refusal(415, "the body must be JSON", "send Content-Type: application/json")
-            if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-                raise Refusal(415, "the body must not be compressed", "send it as it is")
-        elif given == b"0" and b"transfer-encoding" not in headers:
-            return b""
-        closing = (b"connection", b"close")
-        too_large = Refusal(413, "the body is larger than 1 MB", "send fewer nodes at a time", closing)
-        if int(given) > MAX_BODY_BYTES:
+        headers, body = request.headers, b""
+        if request.method in ("POST", "PUT"):
+            if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+                raise Refused(415, "the body must be JSON", "send Content-Type: application/json")
+            if headers.get("content-encoding", "identity").lower() != "identity":
+                raise Refused(415, "the body must not be compressed", "send it as it is")
+        elif headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+            return body
+        too_large = Refused(413, "the body is larger than 1 MB", "send fewer nodes at a time", connection="close")
+        if int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
             raise too_large
-        body = b""
         try:
             async with asyncio.timeout(self.rules.body_seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(400, "the body ended early", "send as much as Content-Length says")
-                    body += bytes(message.get("body", b""))
+                async for part in request.stream():
+                    body += part
                     if len(body) > MAX_BODY_BYTES:
                         raise too_large
-                    if not message.get("more_body"):
-                        return body
+        except ClientDisconnect:
+            raise Refused(400, "the body ended early", "send as much as Content-Length says") from None
         except TimeoutError:
-            raise Refusal(408, "the body came too slowly", "try again", closing) from None
-
-
-class Exchange:
-    """One request and its answer, with the headers that every answer has."""
-
-    def __init__(self, scope: Scope, send: Send, health: Health) -> None:
-        self.scope, self._send, self.health = scope, send, health
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.status, self.complete, self.start = 0, False, time.perf_counter()
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            names = {name for name, _ in message["headers"]}
-            extra = [*ALWAYS]
-            if b"cache-control" not in names:
-                extra.append((b"cache-control", b"no-store"))
-            if self.health.leaving and b"connection" not in names:
-                extra.append((b"connection", b"close"))
-            message = {**message, "headers": [*message["headers"], *extra]}
-        await self._send(message)
-        self.complete = message["type"] == "http.response.body" and not message.get("more_body")
-
-    async def answer(self, status: int, content: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        body = content if isinstance(content, bytes) else b"" if content is None else orjson.dumps(content)
-        given = list(headers)
-        if not any(name == b"content-type" for name, _ in given):
-            given.append((b"content-type", b"application/json"))
-        given.append((b"content-length", str(len(body)).encode()))
-        await self.send({"type": "http.response.start", "status": status, "headers": given})
-        await self.send({"type": "http.response.body", "body": b"" if self.scope["method"] == "HEAD" else body})
+            raise Refused(408, "the body came too slowly", "try again", connection="close") from None
+        if len(body) > 1 << 12:
+            await run_in_threadpool(check_json, body)  # others are not kept waiting
+        else:
+            check_json(body)
+        return body
 
 
 def check_json(body: bytes) -> None:
@@ -280,34 +220,20 @@ def check_json(body: bytes) -> None:
         nonlocal keys
         keys += len(pairs)
         if keys > MAX_KEYS:
-            raise Refusal(422, f"the body has more than {MAX_KEYS:,} keys", "send fewer nodes at a time")
+            raise Refused(422, f"the body has more than {MAX_KEYS:,} keys", "send fewer nodes at a time")
         if len(dict(pairs)) < len(pairs):
             twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-            raise Refusal(422, f"{twice[:60]!r} is there twice in one object of the body", "give it once")
+            raise Refused(422, f"{twice[:60]!r} is there twice in one object of the body", "give it once")
 
     with suppress(ValueError, RecursionError):
         json.loads(body, object_pairs_hook=checked, parse_int=len, parse_float=len)
 
 
-def _account(scope: Scope, error: Exception) -> str:
-    """What happened where, for the log. What a user wrote is escaped: it cannot end the line or begin another."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    return f"{_verb(scope['method'])} {scope['path']!a}\n{frames}{type(error).__name__}: {str(error)!a}"
-
-
-def _verb(method: str) -> str:
-    return method if method in ("GET", "HEAD", "POST", "PUT", "DELETE") else "other"
-
-
 def _replay(body: bytes, receive: Receive) -> Receive:
     """A body that was read already; after it, whatever comes."""
-    given = False
+    parts = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return next(parts, None) or await receive()
 
     return again

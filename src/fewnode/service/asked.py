@@ -15,7 +15,7 @@ from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.population import may_have_class
 from fewnode.recognition.question import Question
-from fewnode.review.shared_words import shared_words
+from fewnode.review.reasons import shared_words
 from fewnode.service.bodies import Judging
 from fewnode.service.network import Network, NotFound
 from fewnode.service.state import GivenClass

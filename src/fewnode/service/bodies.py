@@ -1,4 +1,4 @@
-"""What requests and answers hold: one model for each, for the service, its OpenAPI document, its log and its client.
+"""What requests hold: one model for each, for the service, its OpenAPI document, its log and its client.
 
 Requests are strict: an unknown field is an error, and so is a number where a text belongs. Every limit holds before
 anything is computed.
@@ -39,10 +39,21 @@ Who = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(pl
 """The name that somebody gives for themselves; nobody checks it."""
 ClassName = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(plain)]
 NodeName = Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)]
+AttributeName = Annotated[str, Field(max_length=4 * MAX_NAME)]
+Text = Annotated[str, Field(max_length=MAX_NAME)]
 Examples = Annotated[list[NodeName], Field(max_length=MAX_EXAMPLES)]
 Sentence = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(legible)]
 Some = Annotated[list[NodeName], Field(max_length=MAX_NODES)]
 Label = Annotated[ClassName | None, Field(alias="class")]
+Offset = Annotated[int, Field(ge=0, le=1 << 40)]
+Limit = Annotated[int, Field(ge=1, le=1000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Mode = Literal["inductive", "transductive"]
+
+
+def _example(**body: Any) -> ConfigDict:
+    """What /openapi.json shows of a request."""
+    return ConfigDict(json_schema_extra={"example": body})
 
 
 class Body(BaseModel):
@@ -54,6 +65,7 @@ class Body(BaseModel):
 class Signed(Body):
     """A change, and who makes it, if they say so."""
 
+    model_config = _example()
     by: Who | None = None
 
 
@@ -64,14 +76,9 @@ class PutClass(Signed):
     """A class as it is from now on: a few nodes that are in it, a description, or both. An empty description means that
     the name speaks; without one, only the nodes count."""
 
+    model_config = _example(support=["openvpn", "wireguard-tools"], description="encrypted tunnels between networks")
     support: Examples = []
     description: Sentence | None = None
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"support": ["openvpn", "wireguard-tools"], "description": "encrypted tunnels between networks"}
-        }
-    )
 
     @model_validator(mode="after")
     def _something(self) -> PutClass:
@@ -86,7 +93,7 @@ class OneAnswer(Body):
     node: NodeName
     label: ClassName = Field(alias="class")
     verdict: Literal["yes", "no"] | None
-    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    probability: Share | None = None
     """As `/api/next` gave it: only answers that were asked for tell how many members there are."""
 
 
@@ -94,53 +101,28 @@ class GivenAnswers(Signed):
     """Answers, all or none. `check`: they were asked as a sample of what the classes claim, and not to learn from.
     `id`: whoever sends the same answers again, with the same id, because nothing came back, has them counted once."""
 
+    model_config = _example(answers=[{"node": "strongswan", "class": "vpn", "verdict": "yes"}], by="Ann")
     answers: Annotated[list[OneAnswer], Field(min_length=1, max_length=MAX_NODES)]
     check: bool = False
     id: Annotated[str, Field(min_length=8, max_length=64, pattern="^[0-9a-zA-Z-]+$")] | None = None
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"answers": [{"node": "strongswan", "class": "vpn", "verdict": "yes"}], "by": "Ann"}
-        }
-    )
-
-
-class TakeBack(Signed):
-    """Who undoes or redoes a change."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {}})
-
-
-class Reload(Signed):
-    """Read the dataset again from where it is, embed it in the background, and go on with it."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {}})
 
 
 class GivenClasses(Body):
     """Classes of this request alone, in place of the registered ones: by their nodes, by descriptions, or both."""
 
-    support: (
-        Annotated[
-            dict[ClassName, Annotated[Examples, Field(min_length=1)]], Field(min_length=1, max_length=MAX_CLASSES)
-        ]
-        | None
-    ) = None
-    descriptions: Annotated[dict[ClassName, Sentence], Field(min_length=1, max_length=MAX_CLASSES)] | None = None
+    support: Annotated[dict[ClassName, Annotated[Examples, Field(min_length=1)]], Field(min_length=1)] | None = None
+    descriptions: Annotated[dict[ClassName, Sentence], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _apart(self) -> GivenClasses:
         names = list(dict.fromkeys([*(self.support or ()), *(self.descriptions or ())]))
         if len(names) > MAX_CLASSES:
-            raise ValueError(f"{len(names)} classes, {MAX_CLASSES} at most")
+            raise ValueError(f"{len(names)} classes, at most {MAX_CLASSES}")
         if why := two_alike(names):
             raise ValueError(why)
         if (examples := sum(map(len, (self.support or {}).values()))) > MAX_EXAMPLES_IN_ALL:
             raise ValueError(f"{examples:,} support nodes in all, {MAX_EXAMPLES_IN_ALL:,} at most")
         return self
-
-
-Mode = Literal["inductive", "transductive"]
 
 
 class Judging(Body):
@@ -149,24 +131,19 @@ class Judging(Body):
 
     mode: Mode | None = None
     closed_set: bool = False
-    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    threshold: Share | None = None
 
 
 class Classify(Judging, GivenClasses):
     """Which nodes, into which classes, and how."""
 
+    model_config = _example(
+        nodes=["strongswan", "dovecot-core"],
+        support={"vpn": ["openvpn", "wireguard-tools"], "mail": ["postfix", "exim4"]},
+    )
     nodes: Annotated[Some, Field(min_length=1)] | None = None
     all: bool = False
     limit: Annotated[int, Field(ge=1, le=MAX_NODES)] = 50
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "nodes": ["strongswan", "dovecot-core"],
-                "support": {"vpn": ["openvpn", "wireguard-tools"], "mail": ["postfix", "exim4"]},
-            }
-        }
-    )
 
     @model_validator(mode="after")
     def _either(self) -> Classify:
@@ -179,12 +156,11 @@ class NextQuestion(Judging):
     """How many questions, for one class or for all of them; `exclude`: nodes that are not to be asked about. `order`:
     nodes in `doubt`, from which most is learned, or the `likeliest` ones, which are members soonest."""
 
+    model_config = _example(**{"class": "vpn", "count": 5})
     label: Label = None
     count: Annotated[int, Field(ge=1, le=100)] = 5
     exclude: Some = []
     order: Literal["doubt", "likeliest"] = "doubt"
-
-    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "count": 5}})
 
 
 class Look(NextQuestion):
@@ -193,24 +169,19 @@ class Look(NextQuestion):
 
     keep: NodeName | None = None
 
-    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn"}})
-
 
 class GivenList(Body):
     """A list as somebody has it: a node a line, or a node and a class, with or without a header."""
 
+    model_config = _example(text="node,class\nopenvpn,vpn\n")
     text: Annotated[str, Field(min_length=1, max_length=1 << 20)]
 
-    model_config = ConfigDict(json_schema_extra={"example": {"text": "node,class\nopenvpn,vpn\n"}})
 
-
-# --- searches and lists -------------------------------------------------------------------------------------------
-
-AttributeName = Annotated[str, Field(max_length=4 * MAX_NAME)]
+# --- searches and lists: what an address says, where all is text --------------------------------------------------
 
 
 class AsJudged(Judging):
-    """`Judging` in an address, where all is text."""
+    """How nodes are judged."""
 
     model_config = ConfigDict(strict=False)
 
@@ -221,20 +192,11 @@ class AskTrust(AsJudged):
     label: Label = None
 
 
-class ListClaims(AsJudged):
-    """What the classes claim, narrowed to a name or text, an attribute, unanswered nodes, or those attached later.
-    `sort`: probability, member, degree, node, class or an attribute."""
+class OfAttribute(Body):
+    """Nodes that have an attribute. A number is wanted as `12`, `>12` or `10..20`."""
 
-    label: Label = None
-    text: Annotated[str, Field(max_length=MAX_NAME)] = ""
     attribute: AttributeName = ""
-    value: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    unanswered: bool = False
-    attached: bool = False
-    since: Annotated[str, Field(max_length=40)] = ""
-    sort: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] = "probability"
-    descending: bool = True
-    attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
+    value: Text = ""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -243,32 +205,37 @@ class ListClaims(AsJudged):
         return self
 
 
+class ListClaims(OfAttribute, AsJudged):
+    """What the classes claim, narrowed to a name or text, an attribute, unanswered nodes, or those attached later.
+    `sort`: probability, member, degree, node, class or an attribute."""
+
+    label: Label = None
+    text: Text = ""
+    unanswered: bool = False
+    attached: bool = False
+    since: Annotated[str, Field(max_length=40)] = ""
+    sort: Annotated[AttributeName, Field(min_length=1)] = "probability"
+    descending: bool = True
+    attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
+
+
 class PageOfClaims(ListClaims):
     """A page of them; near-duplicates can be one row."""
 
     group: bool = False
-    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
-    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    offset: Offset = 0
+    limit: Limit = 50
 
 
-class Wanted(Body):
-    """Which nodes are searched for: all that is given must hold. A number is wanted as `12`, `>12` or `10..20`."""
-
-    search: Annotated[str, Field(max_length=200)] = ""
-    where: Literal["name", "text", "all"] = Field(default="name", alias="in")
-    attribute: AttributeName = ""
-    value: Annotated[str, Field(max_length=200)] = ""
-    near: AttributeName = ""
-    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
-    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+class Wanted(OfAttribute):
+    """Which nodes are searched for: all that is given must hold."""
 
     model_config = ConfigDict(strict=False)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Wanted:
-        if self.value and not self.attribute:
-            raise ValueError('"value" is of an attribute; give "attribute" too')
-        return self
+    search: Text = ""
+    where: Literal["name", "text", "all"] = Field(default="name", alias="in")
+    near: AttributeName = ""
+    offset: Offset = 0
+    limit: Limit = 50
 
 
 # --- new nodes ----------------------------------------------------------------------------------------------------
@@ -326,19 +293,17 @@ class NewNode(Body):
         return self
 
 
+NewNodes = Annotated[list[NewNode], Field(min_length=1, max_length=MAX_ATTACHED)]
+
+
 class Attach(Signed, Judging):
     """New nodes; their edges lead to nodes of the network or to each other."""
 
-    nodes: Annotated[list[NewNode], Field(min_length=1, max_length=MAX_ATTACHED)]
-    classify: bool = True
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "nodes": [{"node": "my-vpn", "attributes": {"vpn": 1, "tunnel": 1}, "edges": ["libc6", "openssl"]}]
-            }
-        }
+    model_config = _example(
+        nodes=[{"node": "my-vpn", "attributes": {"vpn": 1, "tunnel": 1}, "edges": ["libc6", "openssl"]}]
     )
+    nodes: NewNodes
+    classify: bool = True
 
 
 # --- what the log holds -------------------------------------------------------------------------------------------
@@ -362,7 +327,7 @@ class AnswerChange(GivenAnswers):
 
 class AttachChange(Body):
     kind: Literal["nodes"] = "nodes"
-    nodes: Annotated[list[NewNode], Field(min_length=1, max_length=MAX_ATTACHED)]
+    nodes: NewNodes
 
 
 Change = Annotated[ClassChange | Forget | AnswerChange | AttachChange, Discriminator("kind")]

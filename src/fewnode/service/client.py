@@ -2,7 +2,6 @@
 
 >>> service = fewnode.Client("http://127.0.0.1:8000/?token=…")                        # doctest: +SKIP
 >>> service.put_class("vpn", ["openvpn", "wireguard-tools"])                          # doctest: +SKIP
->>> service.put_class("mail", description="send, receive and filter e-mail")          # doctest: +SKIP
 >>> service.classify(["strongswan"]).results[0].label                                 # doctest: +SKIP
 'vpn'
 """
@@ -21,6 +20,7 @@ from fewnode.errors import FewnodeError
 from fewnode.service import answers as a
 
 T = TypeVar("T", bound=a.Told)
+Names = Sequence[str]
 
 
 class ServiceError(FewnodeError):
@@ -34,7 +34,7 @@ class ServiceError(FewnodeError):
 class Client:
     """A service by its link. One that is busy or still loading is asked again for up to `patience` seconds.
 
-    `more`, and `how`, are the other fields of the request, as `/openapi.json` has them.
+    `more`: other fields of the request, as `/openapi.json` has them, and the `version` that is expected.
 
     >>> with Client("http://127.0.0.1:9/?token=of-the-link-that-fewnode-serve-printed") as service:
     ...     service.ready()  # nobody is there
@@ -64,97 +64,93 @@ class Client:
             return False
 
     def model(self) -> a.Model:
-        return self.ask(a.Model, "GET", "/api/model")
+        return self.ask(a.Model, "GET", "model")
 
     def search(self, text: str = "", where: str = "name", **more: Any) -> list[a.FoundNode]:
         """Nodes by a text in their `name`, their `text` or `all`; `more`: `attribute` and `value`, `near`, `limit`."""
-        return self.ask(a.Found, "GET", "/api/search", {"search": text, "in": where, **more}).nodes
+        return self.ask(a.Found, "GET", "search", search=text, **{"in": where}, **more).nodes
 
     def node(self, name: str) -> a.NodeDetails:
-        return self.ask(a.NodeDetails, "GET", _at("nodes", name))
+        return self.ask(a.NodeDetails, "GET", "nodes", name)
 
     def classes(self) -> list[a.ClassNow]:
-        return self.ask(a.Classes, "GET", "/api/classes").classes
+        return self.ask(a.Classes, "GET", "classes").classes
 
-    def put_class(
-        self, name: str, support: Sequence[str] = (), description: str | None = None, **more: Any
-    ) -> a.ClassNow:
-        """A class as it is from now on. With `version`, only if the service is still at that version."""
-        body = {"support": list(support), "description": description, **more}
-        return self.ask(a.ClassNow, "PUT", _at("classes", name), body)
+    def put_class(self, name: str, support: Names = (), description: str | None = None, **more: Any) -> a.ClassNow:
+        """A class as it is from now on."""
+        return self.ask(a.ClassNow, "PUT", "classes", name, support=[*support], description=description, **more)
 
     def delete_class(self, name: str, **more: Any) -> a.Kept:
-        return self.ask(a.Kept, "DELETE", _at("classes", name), more)
+        return self.ask(a.Kept, "DELETE", "classes", name, **more)
 
     def answer(
-        self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), asked: Sequence[a.Question] = (), **more: Any
+        self, label: str, yes: Names = (), no: Names = (), asked: Sequence[a.Question] = (), **more: Any
     ) -> a.Kept:
         """Nodes that are in a class, and that are not: all or none, and once, also if it has to be sent again.
 
         `asked`: the questions that these answer, as `next` gave them; `trust` is estimated from such answers.
         """
-        p = {each.node: each.probability for each in asked}
+        p = {question.node: question.probability for question in asked}
         said = [*((node, "yes") for node in yes), *((node, "no") for node in no)]
         answers = [{"node": node, "class": label, "verdict": to, "probability": p.get(node)} for node, to in said]
-        return self.ask(a.Kept, "POST", "/api/answers", {"answers": answers, "id": secrets.token_hex(8), **more})
+        return self.ask(a.Kept, "POST", "answers", answers=answers, id=secrets.token_hex(8), **more)
 
     def undo(self, **more: Any) -> a.Kept:
-        return self.ask(a.Kept, "POST", "/api/undo", more)
+        return self.ask(a.Kept, "POST", "undo", **more)
 
     def redo(self, **more: Any) -> a.Kept:
-        return self.ask(a.Kept, "POST", "/api/redo", more)
+        return self.ask(a.Kept, "POST", "redo", **more)
 
     def journal(self, limit: int = 50, offset: int = 0) -> list[a.Entry]:
-        return self.ask(a.Journal, "GET", "/api/journal", {"limit": limit, "offset": offset}).entries
+        return self.ask(a.Journal, "GET", "journal", limit=limit, offset=offset).entries
 
-    def attach(self, nodes: Sequence[Mapping[str, Any]], **how: Any) -> a.Answer:
+    def attach(self, nodes: Sequence[Mapping[str, Any]], **more: Any) -> a.Answer:
         """Add nodes to the network and classify them; nothing is trained."""
-        return self.ask(a.Answer, "POST", "/api/nodes", {"nodes": [dict(node) for node in nodes], **how})
+        return self.ask(a.Answer, "POST", "nodes", nodes=[dict(node) for node in nodes], **more)
 
     def reload(self) -> a.Reloaded:
         """Have the dataset read again in the background; `model().reload` says when it is done, and what is gone."""
-        return self.ask(a.Reloaded, "POST", "/api/reload", {})
+        return self.ask(a.Reloaded, "POST", "reload")
 
-    def classify(self, nodes: Sequence[str] | None = None, **more: Any) -> a.Answer:
+    def classify(self, nodes: Names | None = None, **more: Any) -> a.Answer:
         """Classify nodes or, without any, all of them; `more` is what `Classify` has, such as `support` and `limit`."""
-        asked: dict[str, Any] = {"all": True} if nodes is None else {"nodes": list(nodes)}
-        return self.ask(a.Answer, "POST", "/api/classify", {**asked, **more})
+        return self.ask(a.Answer, "POST", "classify", nodes=nodes and [*nodes], all=nodes is None, **more)
 
     def next(self, label: str | None = None, count: int = 5, **more: Any) -> list[a.Question]:
         """What to ask somebody next; `more`: `order` (`doubt` or `likeliest`), `exclude`, and how nodes are judged."""
-        return self.ask(a.Questions, "POST", "/api/next", {"class": label, "count": count, **more}).questions
+        return self.ask(a.Questions, "POST", "next", label=label, count=count, **more).questions
 
     def why(self, node: str, label: str | None = None) -> a.Why:
-        return self.ask(a.Why, "GET", _at("why", node), {"class": label})
+        return self.ask(a.Why, "GET", "why", node, label=label)
 
-    def trust(self, label: str | None = None, **how: Any) -> dict[str, a.ClassTrust]:
-        return self.ask(a.Trust, "GET", "/api/trust", {"class": label, **how}).classes
+    def trust(self, label: str | None = None, **more: Any) -> dict[str, a.ClassTrust]:
+        return self.ask(a.Trust, "GET", "trust", label=label, **more).classes
 
     def claims(self, label: str | None = None, **more: Any) -> a.ClaimPage:
         """What the classes claim; `more`: `text`, `attribute` and `value`, `unanswered`, `sort`, `group`, `limit`, …"""
-        return self.ask(a.ClaimPage, "GET", "/api/claims", {"class": label, **more})
+        return self.ask(a.ClaimPage, "GET", "claims", label=label, **more)
 
-    def export(self, name: str, **how: Any) -> bytes:
+    def export(self, name: str, **more: Any) -> bytes:
         """A file: `claims.csv`, `.json` or `.parquet`, `journal.csv` or `.json`, `support.csv`, `labels.csv`, …"""
-        return self._send("GET", f"/api/export/{name}", how).content
+        return self._send("GET", f"/api/export/{name}", more).content
 
-    def ask(self, kind: type[T], method: str, path: str, given: Mapping[str, Any] | None = None) -> T:
-        """Any request: `given` is its body or its query, and `version` among it the version that is expected."""
-        return kind.model_validate_json(self._send(method, path, given).content)
+    def ask(self, kind: type[T], method: str, *path: str, **given: Any) -> T:
+        """Any request: `given` is its body or its query. A class is called `label`, since `class` is Python's."""
+        address = "/".join(quote(part, safe="") for part in path)
+        return kind.model_validate_json(self._send(method, f"/api/{address}", given).content)
 
-    def _send(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> httpx.Response:
-        said = {name: value for name, value in (given or {}).items() if value is not None}
-        version = said.pop("version", None)
+    def _send(self, method: str, path: str, given: Mapping[str, Any]) -> httpx.Response:
+        said = {{"label": "class"}.get(name, name): value for name, value in given.items() if value is not None}
+        headers = {"If-Match": said.pop("version")} if "version" in said else {}
         what: dict[str, Any] = {"params": said} if method in ("GET", "DELETE") else {"json": said}
-        what["headers"] = {} if version is None else {"If-Match": version}
-        until, dropped = time.monotonic() + self.patience, 0
+        until, dropped = time.monotonic() + self.patience, False
         while True:
             try:
-                response = self._http.request(method, path, **what)
+                response = self._http.request(method, path, headers=headers, **what)
             except httpx.TransportError as failure:
-                dropped += 1
-                if isinstance(failure, httpx.RemoteProtocolError) and method == "GET" and dropped == 1:
-                    continue  # the service had closed the connection that was kept open; reading again is harmless
+                if isinstance(failure, httpx.RemoteProtocolError) and method == "GET" and not dropped:
+                    dropped = True  # the connection that was kept open had been closed; reading again is harmless
+                    continue
                 raise FewnodeError(f"{self._http.base_url}: {failure}") from None
             wait = float(response.headers.get("retry-after", 1))
             if response.status_code not in (429, 503) or time.monotonic() + wait > until:
@@ -166,7 +162,3 @@ class Client:
             error = told.get("error", f"the service answered {response.status_code}")
             raise ServiceError(response.status_code, error, told.get("hint", ""))
         return response
-
-
-def _at(kind: str, name: str) -> str:
-    return f"/api/{kind}/{quote(name, safe='')}"

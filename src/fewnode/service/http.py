@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import Body, Depends, FastAPI, Header, Query, Request, Response
+import prometheus_client as prometheus
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
@@ -22,7 +22,7 @@ from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
-from fewnode.service.access import BUG, Access, Health, Metrics, Rules
+from fewnode.service.access import Access, Health, Rules, bug, refusal
 from fewnode.service.desk import Conflict, Desk, NearDuplicate, NothingLeft, PreconditionFailed
 from fewnode.service.moment import Moment
 from fewnode.service.network import NotFound
@@ -39,37 +39,35 @@ STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
-KINDS = {
-    "csv": "text/csv",
-    "json": "application/json",
-    "parquet": "application/vnd.apache.parquet",
-    "bin": "application/octet-stream",
-}
+KINDS = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+ENTRY = ("number", "when", "by", "what", "undone")
+"""Columns of the journal."""
 Version = Annotated[str | None, Header(alias="If-Match")]
 """Make a change only if nothing else has changed since."""
 By = Annotated[b.Who | None, Query()]
 """Who asks for a change, where there is no body to say it in."""
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Offset = Annotated[int, Query(ge=0, le=1 << 40)]
-Text = Annotated[str, Query(max_length=200)]
-ROWS = r"^\d{1,9}(,\d{1,9})*$"
 How = Annotated[b.AsJudged, Query()]
+Rows = Annotated[str, Query(max_length=20_000, pattern=r"^\d{1,9}(,\d{1,9})*$")]
 
 
 class Service:
     """The application and what it is made of. The desk comes when the model is loaded."""
 
     def __init__(self, rules: Rules) -> None:
-        self.rules, self.health, self.metrics = rules, Health(), Metrics()
+        self.rules, self.health, self.registry = rules, Health(), prometheus.CollectorRegistry()
         self._desk: Desk | None = None
-        self.app = Access(_routes(self), rules, self.health, self.metrics)
-        ready = "Whether new requests are welcome."
-        self.metrics.gauge("ready", ready, lambda: float(self.health.ready and not self.health.leaving))
-        self.metrics.gauge("peak_memory_bytes", "Most memory ever resident.", peak_memory)
-        self.metrics.gauge("nodes", "Nodes of the network.", lambda: self.now.network.n)
-        self.metrics.gauge("attached_nodes", "Nodes that came later.", lambda: self.now.network.n_attached)
-        self.metrics.gauge("classes", "Registered classes.", lambda: len(self.now.state.classes))
-        self.metrics.gauge("changes", "Changes that were made.", lambda: self.desk.log.total)
+        self.app = Access(_routes(self), rules, self.health, self.registry)
+        for name, what, value in (
+            ("ready", "Whether new requests are welcome.", lambda: self.health.ready and not self.health.leaving),
+            ("peak_memory_bytes", "Most memory ever resident.", peak_memory),
+            ("nodes", "Nodes of the network.", lambda: self.now.network.n),
+            ("attached_nodes", "Nodes that came later.", lambda: self.now.network.n_attached),
+            ("classes", "Registered classes.", lambda: len(self.now.state.classes)),
+            ("changes", "Changes that were made.", lambda: self.desk.log.total),
+        ):
+            prometheus.Gauge(f"fewnode_{name}", what, registry=self.registry).set_function(value)
 
     @property
     def desk(self) -> Desk:
@@ -96,31 +94,22 @@ def _routes(service: Service) -> FastAPI:
         responses={422: {"model": a.Refusal}},
     )
     app.add_middleware(GZipMiddleware, minimum_size=PACKED, compresslevel=1)
-    _there(app, service)
-    _changes(app, service)
-    _questions(app, service)
-    _files(app, service)
-    _errors(app)
+    for part in (_there, _changes, _questions, _files):
+        part(app, service)
+    for error in (FewnodeError, RequestValidationError, ValidationError, HTTPException, OSError, Exception):
+        app.add_exception_handler(error, _refused)
     return app
 
 
 def _there(app: FastAPI, service: Service) -> None:
-    get, post = (partial(each, response_model_exclude_unset=True) for each in (app.get, app.post))
-
-    @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
-    def live() -> dict[str, bool]:
-        return {"live": True}
-
-    @app.get("/health/ready", tags=["health"], summary="200 if requests are welcome, else 503")
-    def ready() -> dict[str, bool]:
-        return {"ready": True}
+    get, post = (partial(verb, response_model_exclude_unset=True) for verb in (app.get, app.post))
 
     @get("/api/model", response_model=a.Model, summary="The model, its network, and what it can do")
     def model() -> Any:
         return {**service.now.model(), "reload": service.desk.reloaded}
 
     @post("/api/now", response_model=a.Now, summary="All that the page shows of a class, in one answer")
-    def look(body: Annotated[b.Look, Body()]) -> Any:
+    def look(body: b.Look) -> Any:
         return service.desk.look(body)
 
     @get("/api/version", response_model=a.Version, summary="Whether anything has changed, for who asks often")
@@ -138,7 +127,7 @@ def _there(app: FastAPI, service: Service) -> None:
         return service.now.search.about(service.now.network.row(node, NotFound))
 
     @get("/api/attributes", response_model=a.Attributes, summary="The attributes that nodes can be searched by")
-    def attributes(search: Text = "", limit: Limit = 50) -> Any:
+    def attributes(search: Annotated[str, Query(max_length=200)] = "", limit: Limit = 50) -> Any:
         return service.now.search.attributes.listed(search, limit)
 
     @get("/api/columns", response_model=a.Columns, summary="What a new node can be given by")
@@ -146,13 +135,13 @@ def _there(app: FastAPI, service: Service) -> None:
         return service.now.columns()
 
     @get("/api/names", response_model=dict[str, list[str]], summary="Names of nodes by their rows in map.bin")
-    def names(rows: Annotated[str, Query(max_length=20_000, pattern=ROWS)]) -> Any:
+    def names(rows: Rows) -> Any:
         return service.now.names([int(row) for row in rows.split(",")])
 
 
 def _changes(app: FastAPI, service: Service) -> None:
     get, put, delete, post = (
-        partial(each, response_model_exclude_unset=True) for each in (app.get, app.put, app.delete, app.post)
+        partial(verb, response_model_exclude_unset=True) for verb in (app.get, app.put, app.delete, app.post)
     )
 
     @get("/api/classes", response_model=a.Classes, summary="The registered classes")
@@ -166,7 +155,7 @@ def _changes(app: FastAPI, service: Service) -> None:
         return {**now.one_class(name), "version": now.version}
 
     @put("/api/classes/{name:path}", response_model=a.ClassNow, summary="A class as it is from now on")
-    def put_class(name: str, body: Annotated[b.PutClass, Body()], version: Version = None) -> Any:
+    def put_class(name: str, body: b.PutClass, version: Version = None) -> Any:
         return service.desk.put_class(name, body, version)
 
     @delete("/api/classes/{name:path}", response_model=a.Kept, summary="Forget a class")
@@ -174,15 +163,15 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.delete_class(name, by, version)
 
     @post("/api/answers", response_model=a.Kept, summary="Whether nodes are in a class; all answers, or none")
-    def answers(body: Annotated[b.GivenAnswers, Body()], version: Version = None) -> Any:
+    def answers(body: b.GivenAnswers, version: Version = None) -> Any:
         return service.desk.answer(body, version)
 
     @post("/api/undo", response_model=a.Kept, summary="Undo the last change that is not undone")
-    def undo(body: Annotated[b.TakeBack, Body()], version: Version = None) -> Any:
+    def undo(body: b.Signed, version: Version = None) -> Any:
         return service.desk.step(True, body.by, version)
 
     @post("/api/redo", response_model=a.Kept, summary="Make the change again that was undone last")
-    def redo(body: Annotated[b.TakeBack, Body()], version: Version = None) -> Any:
+    def redo(body: b.Signed, version: Version = None) -> Any:
         return service.desk.step(False, body.by, version)
 
     @get("/api/journal", response_model=a.Journal, summary="Every change in a sentence; the newest first")
@@ -190,27 +179,27 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.journal(limit, offset)
 
     @post("/api/nodes", response_model=a.Answer, summary="Attach new nodes and classify them; nothing is trained")
-    def attach(body: Annotated[b.Attach, Body()], version: Version = None) -> Any:
+    def attach(body: b.Attach, version: Version = None) -> Any:
         return service.desk.attach(body, version)
 
     @post("/api/reload", response_model=a.Reloaded, summary="Read the dataset again; classes and answers are kept")
-    def reload(body: Annotated[b.Reload, Body()]) -> Any:
+    def reload(body: b.Signed) -> Any:
         return service.desk.reload()
 
 
 def _questions(app: FastAPI, service: Service) -> None:
-    get, post = (partial(each, response_model_exclude_unset=True) for each in (app.get, app.post))
+    get, post = (partial(verb, response_model_exclude_unset=True) for verb in (app.get, app.post))
 
     @post("/api/classify", response_model=a.Answer, summary="Classify nodes, with reasons")
-    def classify(body: Annotated[b.Classify, Body()]) -> Any:
+    def classify(body: b.Classify) -> Any:
         return service.now.classify(body)
 
     @post("/api/next", response_model=a.Questions, summary="What to ask somebody next, and why")
-    def ask(body: Annotated[b.NextQuestion, Body()]) -> Any:
+    def ask(body: b.NextQuestion) -> Any:
         return service.now.next(body)
 
     @post("/api/lists", response_model=a.ReadList, summary="Read a pasted list of nodes; nothing is changed")
-    def read_list(body: Annotated[b.GivenList, Body()]) -> Any:
+    def read_list(body: b.GivenList) -> Any:
         return service.now.read_list(body)
 
     @get("/api/claims", response_model=a.ClaimPage, summary="What the classes claim: sorted, filtered, a page of it")
@@ -228,16 +217,8 @@ def _questions(app: FastAPI, service: Service) -> None:
 
 def _files(app: FastAPI, service: Service) -> None:
     def file(name: str, content: bytes) -> Response:
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(content, media_type=KINDS[name.rsplit(".", 1)[-1]], headers=headers)
-
-    @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")
-    def support_table() -> Response:
-        return file("support.csv", service.now.support_csv())
-
-    @app.get("/api/export/classes.csv", summary="The table that `fewnode predict --classes` takes")
-    def class_table() -> Response:
-        return file("classes.csv", service.now.classes_csv())
+        kind = KINDS.get(name.rsplit(".", 1)[-1], "application/octet-stream")
+        return Response(content, headers={"content-disposition": f'attachment; filename="{name}"'}, media_type=kind)
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
     def label_table(how: How) -> Response:
@@ -249,11 +230,15 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/api/export/journal.{kind}", summary="Every change with who and when, as csv or json")
     def journal_file(kind: Literal["csv", "json"]) -> Response:
-        found = service.desk.journal(-1, 0)
-        names = ("number", "when", "by", "what", "undone")
-        rows = [names, *([as_cell(each[name]) for name in names] for each in found["entries"])]
-        told = {"version": found["version"], "entries": found["entries"]}
-        return file(f"journal.{kind}", csv_text(rows).encode() if kind == "csv" else orjson.dumps(told))
+        journal = service.desk.journal(-1, 0)
+        if kind == "json":
+            return file("journal.json", orjson.dumps({name: journal[name] for name in ("version", "entries")}))
+        rows = [[as_cell(entry[name]) for name in ENTRY] for entry in journal["entries"]]
+        return file("journal.csv", csv_text([ENTRY, *rows]).encode())
+
+    @app.get("/api/export/{table}.csv", summary="The tables that `fewnode predict` takes")
+    def given_table(table: Literal["support", "classes"]) -> Response:
+        return file(f"{table}.csv", service.now.support_csv() if table == "support" else service.now.classes_csv())
 
     @app.get("/api/map.bin", summary="Every node's place on the map and known class, as numbers")
     def map_file() -> Response:
@@ -265,26 +250,13 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", summary="Counts and times for Prometheus")
     def metrics() -> Response:
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(prometheus.generate_latest(service.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
-
-
-async def _refuse_unknown(request: Request) -> None:
-    """A misspelt word of an address is an error, as a field that nobody knows is; else it would count as not given."""
-    if not request.url.path.startswith("/api/"):
-        return
-    if "if-none-match" in request.headers:
-        raise FewnodeError("If-None-Match is not heeded here; If-Match is")
-    if request.query_params:
-        told = request.app.openapi()["paths"][request.scope["route"].path_format][request.method.lower()]
-        known = [each["name"] for each in told.get("parameters", ()) if each["in"] == "query"]
-        if unknown := next((name for name in request.query_params if name not in known), None):
-            raise FewnodeError(f"query: {unknown[:60]!r} is not known here{closest(unknown, known)}")
 
 
 class _Static(StaticFiles):
@@ -296,40 +268,39 @@ class _Static(StaticFiles):
         return response
 
 
-def _errors(app: FastAPI) -> None:
+async def _refuse_unknown(request: Request) -> None:
+    """A misspelt word of an address is an error, as a field that nobody knows is; else it would count as not given."""
+    if "if-none-match" in request.headers and request.url.path.startswith("/api/"):
+        raise FewnodeError("If-None-Match is not heeded here; If-Match is")
+    if request.query_params and (route := request.app.openapi()["paths"].get(request.scope["route"].path_format)):
+        told = route[request.method.lower()].get("parameters", ())
+        known = [parameter["name"] for parameter in told if parameter["in"] == "query"]
+        if unknown := next((name for name in request.query_params if name not in known), None):
+            raise FewnodeError(f"query: {unknown[:60]!r} is not known here{closest(unknown, known)}")
+
+
+async def _refused(_: Request, error: Exception) -> Response:
     """Every refusal has the same form, whoever refuses."""
-
-    def said(status: int, error: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:
-        told = orjson.dumps({"error": error, "hint": hint})
-        return Response(told, status, media_type="application/json", headers=dict(headers or {}))
-
-    @app.exception_handler(FewnodeError)
-    async def user_error(_: Request, error: FewnodeError) -> Response:
-        status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-        return said(status, str(error), hint)
-
-    @app.exception_handler(RequestValidationError)
-    @app.exception_handler(ValidationError)
-    async def invalid(_: Request, error: RequestValidationError | ValidationError) -> Response:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            return said(400, "the body is not JSON", "send one JSON object in UTF-8")
-        parts = [str(part) for part in first["loc"] if part not in ("body", "query")]
-        place = ".".join(part if part.isprintable() else ascii(part) for part in parts)[:300]
-        told = f"{place}: {first['msg']}" if place else str(first["msg"])
-        return said(422, told, "see /openapi.json for what a request may say")
-
-    @app.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> Response:
-        hints = {404: "see /openapi.json for what there is", 405: "see /openapi.json for the methods of this address"}
-        hint = hints.get(error.status_code, "correct the request and send it again")
-        return said(error.status_code, str(error.detail).lower(), hint, error.headers)
-
-    @app.exception_handler(Exception)
-    async def bug(_: Request, __: Exception) -> Response:
-        return Response(orjson.dumps(BUG), 500, media_type="application/json")
-
-    @app.exception_handler(OSError)
-    async def machine(_: Request, error: OSError) -> Response:
-        why = error.strerror or type(error).__name__  # and not where: the file's place is nobody else's business
-        return said(507, f"the change could not be kept: {why}", "nothing was changed; see to the disk")
+    match error:
+        case FewnodeError():
+            status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+            return refusal(status, str(error), hint)
+        case RequestValidationError() | ValidationError():
+            first = error.errors()[0]
+            if first["type"] == "json_invalid":
+                return refusal(400, "the body is not JSON", "send one JSON object in UTF-8")
+            parts = [str(part) for part in first["loc"] if part not in ("body", "query")]
+            place = ".".join(part if part.isprintable() else ascii(part) for part in parts)[:300]
+            told = f"{place}: {first['msg']}" if place else str(first["msg"])
+            return refusal(422, told, "see /openapi.json for what a request may say")
+        case HTTPException():
+            hints = {
+                404: "see /openapi.json for what there is",
+                405: "see /openapi.json for the methods of this address",
+            }
+            hint = hints.get(error.status_code, "correct the request and send it again")
+            return refusal(error.status_code, str(error.detail).lower(), hint, **(error.headers or {}))
+        case OSError():  # without the file's place, which is nobody else's business
+            why = error.strerror or type(error).__name__
+            return refusal(507, f"the change could not be kept: {why}", "nothing was changed; see to the disk")
+    return bug()

@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN, as_members, only_class
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import is_sparse
+from fewnode.graph import Relation, is_sparse
 from fewnode.relations import EdgeRows, Scaling
 from fewnode.service.bodies import NewNode
 from fewnode.tables.columns import Column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -28,6 +29,7 @@ _NUMBER = {
     ",": r"^[+-]?((\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d*)?|,\d+)([eE][+-]?\d+)?$",
 }
 """Numbers by their decimal mark; the other mark may stand between thousands. `1,234` is both."""
+_SPECIAL = r"^(?i)[+-]?(nan|inf(inity)?)$"
 _VECTOR = r"(?i)^\[[\s\d.,eE+-]*((nan|null|none|[+-]?inf(inity)?)[\s\d.,eE+-]*)*\]$"
 _GROUPED = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})?)$"
 FEWEST_POINTS = 2
@@ -92,66 +94,56 @@ class Column:
         labels = self.labels
         if pc.all(pc.is_in(labels, value_set=pa.array(["true", "false", None], TEXT))).as_py():
             labels = pc.replace_substring(pc.replace_substring(labels, "true", "1"), "false", "0")
-        cells = self._with_points(labels)
-        expected = f"a number ({EMPTY}, or name what stands for that with --missing)"
-        bad = None if _casts(cells) else _first_failure(cells, _casts)
-        if bad is not None:
-            raise self.fault(bad, f"found {cells[bad].as_py()!r:.60}, expected {expected}")
-        values: NDArray[np.float64] = pc.cast(cells, pa.float64()).to_numpy()
-        if (odd := np.isinf(values)).any():
-            row = int(odd.argmax())
+        mark, odd = self._reading(labels)
+        if (row := _first(odd)) is not None:
+            told = f"found {labels[row].as_py()!r:.60}, expected a number"
+            more = f" ({EMPTY}, or name what stands for that with --missing)" if mark == "." else ", as most cells"
+            raise self.fault(row, told + more)
+        other = "." if mark == "," else ","
+        cells = pc.replace_substring(pc.replace_substring(labels, other, ""), mark, ".")
+        values: NDArray[np.float64] = pc.cast(pc.replace_substring_regex(cells, r"^\+", ""), pa.float64()).to_numpy()
+        if (infinite := np.isinf(values)).any():
+            row = int(infinite.argmax())
             raise self.fault(row, f"{values[row]} is no finite number; {EMPTY}")
         return values
 
     @property
     def is_numeric(self) -> bool:
         """Whether there are numbers in the column, and else nothing but missing values."""
-        return not self.is_list and self.labels.null_count < len(self) and bool(self._marks(self.labels))
+        return not self.is_list and self.labels.null_count < len(self) and self.not_numbers()[0] == 0
 
     def not_numbers(self) -> tuple[int, str]:
         """How many cells are neither a number nor missing, and the first of them: few may be words for "missing"."""
-        odd = self.labels.filter(self._odd(self.labels)[1]).drop_null()
+        odd = self.labels.filter(min(self._odd(self.labels).values(), key=_count)).drop_null()
         return len(odd), str(odd[0].as_py()) if len(odd) else ""
 
-    def _odd(self, labels: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
-        """The decimal mark that most cells agree with, and which of them are no numbers by it."""
-        marks = [self.spec.decimal] if self.spec.decimal else list(_NUMBER)
-        odd = [(mark, pc.invert(_match(labels, _NUMBER[mark]))) for mark in marks]
-        return min(odd, key=lambda each: pc.sum(each[1]).as_py() or 0)
+    def _odd(self, labels: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+        """By each decimal mark that may be meant, which cells are no numbers."""
+        if self.spec.decimal is None:
+            with suppress(pa.ArrowInvalid):
+                pc.cast(labels, pa.float64())
+                return {".": pc.is_in(labels, value_set=pa.array([], TEXT))}
+        marks = [self.spec.decimal] if self.spec.decimal else [".", ","]
+        return {mark: pc.invert(_match(labels, f"{_NUMBER[mark]}|{_SPECIAL}")) for mark in marks}
 
-    def _marks(self, labels: pa.ChunkedArray) -> list[str]:
-        """The decimal marks with which all of the cells are numbers; one that was given is the only one asked for."""
-        if self.spec.decimal is None and _casts(labels):
-            return ["."]
-        marks = [self.spec.decimal] if self.spec.decimal else list(_NUMBER)
-        return [mark for mark in marks if pc.all(_match(labels, _NUMBER[mark])).as_py() is not False]
+    def _reading(self, labels: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
+        """The decimal mark that most cells agree with, and which of them are no numbers by it.
 
-    def _with_points(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The numbers as Arrow reads them: with a decimal point, and nothing between thousands."""
-        marks = self._marks(labels)
-        if len(marks) > 1 or (marks == ["."] and self._may_be_thousands(labels)):
-            row = int(pc.index(pc.match_substring(labels, "," if len(marks) > 1 else "."), True).as_py())
-            raise self.fault(
-                row, f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
-            )
-        if not marks:
-            mark, odd = self._odd(labels)
-            if mark == ".":
-                return labels  # the cell that is no number is named where it is converted
-            row = int(pc.index(odd, True).as_py())
-            raise self.fault(row, f"found {labels[row].as_py()!r}, expected a number, as most cells of the column")
-        other = "." if marks[0] == "," else ","
-        return pc.replace_substring(pc.replace_substring(labels, other, ""), marks[0], ".")
-
-    def _may_be_thousands(self, labels: pa.ChunkedArray) -> bool:
-        """Whether whole numbers stand beside some that have a point before three digits, as `950` and `1.200`.
-
-        Fractions are seldom all of three digits. If all cells have them, it makes no difference: numbers are scaled.
+        Refused if all numbers may be fractions as well as thousands: `1,234`; or `950` beside `1.200`. Fractions are
+        seldom all of three digits; if all cells have them, it makes no difference, as numbers are scaled.
         """
-        if self.spec.decimal is not None or not pc.all(_match(labels, _GROUPED)).as_py():
-            return False
-        pointed = pc.sum(pc.match_substring(labels, ".")).as_py() or 0
-        return bool(FEWEST_POINTS <= pointed < len(labels) - labels.null_count)
+        odd = self._odd(labels)
+        fit, unsure = [mark for mark in odd if not _count(odd[mark])], None
+        if len(fit) > 1:
+            unsure = ","
+        elif fit == ["."] and self.spec.decimal is None and pc.all(_match(labels, _GROUPED)).as_py():
+            pointed = _count(pc.match_substring(labels, "."))
+            unsure = "." if FEWEST_POINTS <= pointed < len(labels) - labels.null_count else None
+        if unsure and (row := _first(pc.match_substring(labels, unsure))) is not None:
+            told = f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
+            raise self.fault(row, told)
+        mark = min(odd, key=lambda mark: _count(odd[mark]))
+        return mark, odd[mark]
 
     # --- dates ----------------------------------------------------------------------------------------------------
 
@@ -166,10 +158,7 @@ class Column:
         """The age of each date in days, up to what all of them have in common; NaN where there is none."""
         days = self._days(order)
         if days is None:
-            odd = pc.invert(
-                _match(self.labels, _PARTS[order].replace("?P<y>", "").replace("?P<m>", "").replace("?P<d>", ""))
-            )
-            row = int(pc.index(odd, True).as_py()) if pc.any(odd).as_py() else 0
+            row = _first(pc.is_null(pc.extract_regex(self.labels, _PARTS[order]))) or 0
             raise self.fault(row, f"found {self.labels[row].as_py()!r:.60}, expected a date, {order}")
         return -days
 
@@ -201,40 +190,28 @@ class Column:
         """A vector for each row, all of one length and all numbers finite; NaN where there is none."""
         cells = self.cells if self.is_list else self.labels
         known = np.flatnonzero(np.asarray(pc.is_valid(cells)))
-        if not known.size:
-            return np.zeros((len(cells), 0), np.float32)
-        vectors = None
+        vectors = np.zeros((len(cells), 0), np.float32)
         for low in range(0, known.size, SLICE):
             rows = known[low : low + SLICE]
-            block = self._vector_block(cells.take(pa.array(rows)).combine_chunks(), rows, vectors)
-            if vectors is None:
-                vectors = np.full((len(cells), block.shape[1]), np.nan, np.float32)
-            vectors[rows] = block
-        return vectors  # type: ignore[return-value]
-
-    def _vector_block(self, cells: pa.Array, rows: NDArray[np.int64], before: Vectors | None) -> Vectors:
-        if not self.is_list:
-            if pc.any(odd := pc.invert(_match(cells, _VECTOR))).as_py():
-                row = int(pc.index(odd, True).as_py())
-                what = f"found {cells[row].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]"
-                raise self.fault(int(rows[row]), what)
-            cells = pc.split_pattern_regex(pc.utf8_trim(cells, "[], \t"), r"\s*,\s*|\s+")
-        lengths = pc.list_value_length(cells)
-        width = before.shape[1] if before is not None else lengths[0].as_py()
-        if pc.any(odd := pc.not_equal(lengths, width or -1)).as_py():
-            row = int(pc.index(odd, True).as_py())
-            expected = f"{width} as before" if width else "at least one"
-            raise self.fault(int(rows[row]), f"a vector of {lengths[row]} numbers, expected {expected}")
-        flat = cells.flatten()
-        bad = _first_failure(flat, _casts) if not _casts(flat) else None
-        if bad is None:
-            with np.errstate(over="ignore"):
-                numbers = pc.cast(flat, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float32)
-            if np.isfinite(numbers).all():
-                return np.asarray(numbers.reshape(len(cells), width))
-            bad = int(np.argmin(np.isfinite(numbers)))
-        what = f"number {bad % width + 1} of the vector is {str(flat[bad].as_py())[:40]!r}, expected a finite number"
-        raise self.fault(int(rows[bad // width]), what)
+            lists = cells.take(pa.array(rows)).combine_chunks()
+            if not self.is_list:
+                if (odd := _first(pc.invert(_match(lists, _VECTOR)))) is not None:
+                    what = f"found {lists[odd].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]"
+                    raise self.fault(int(rows[odd]), what)
+                lists = pc.split_pattern_regex(pc.utf8_trim(lists, "[], \t"), r"\s*,\s*|\s+")
+            lengths, first = pc.list_value_length(lists), not vectors.shape[1]
+            width = lengths[0].as_py() if first else vectors.shape[1]
+            if (odd := _first(pc.not_equal(lengths, width or -1))) is not None:
+                expected = f"{width} as before" if width else "at least one"
+                raise self.fault(int(rows[odd]), f"a vector of {lengths[odd]} numbers, expected {expected}")
+            numbers = _single(lists.flatten())
+            if (odd := _first(pa.array(~np.isfinite(numbers)))) is not None:
+                found = str(lists.flatten()[odd].as_py())[:40]
+                what = f"number {odd % width + 1} of the vector is {found!r}, expected a finite number"
+                raise self.fault(int(rows[odd // width]), what)
+            vectors = np.full((len(cells), width), np.nan, np.float32) if first else vectors
+            vectors[rows] = numbers.reshape(len(rows), width)
+        return vectors
 
 
 @lru_cache(maxsize=8)
@@ -250,25 +227,25 @@ def as_cells(values: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
     return pc.cast(chunked, TEXT) if is_text else chunked
 
 
-def _casts(cells: pa.ChunkedArray) -> bool:
-    try:
-        pc.cast(cells, pa.float64(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True
-
-
 def _match(cells: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
     return pc.match_substring_regex(cells, pattern)
 
 
-def _first_failure(cells: pa.ChunkedArray, works: Callable[[pa.ChunkedArray], bool]) -> int:
-    """The first row that does not work, by halving: Arrow's own messages do not say which it is."""
-    low, high = 0, len(cells)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if works(cells[low:middle]):
-            low = middle
-        else:
-            high = middle
-    return low
+def _count(mask: pa.ChunkedArray) -> int:
+    return pc.sum(mask).as_py() or 0
+
+
+def _first(mask: pa.ChunkedArray) -> int | None:
+    """The first row of those, or none."""
+    row = int(pc.index(mask, True).as_py())
+    return None if row < 0 else row
+
+
+def _single(numbers: pa.Array) -> Vectors:
+    """In single precision; what is no number is NaN."""
+    if not pa.types.is_floating(numbers.type):
+        is_text = pa.types.is_large_string(numbers.type) or pa.types.is_string(numbers.type)
+        fit = pc.if_else(_match(numbers, _NUMBER["."]), numbers, None) if is_text else numbers
+        numbers = pc.cast(pc.replace_substring_regex(fit, r"^\+", "") if is_text else fit, pa.float64(), safe=False)
+    with np.errstate(over="ignore"):
+        return np.asarray(numbers.to_numpy(zero_copy_only=False)).astype(np.float32)

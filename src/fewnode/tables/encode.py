@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
 
 from fewnode._system import memory
-from fewnode.column_blocks import Block
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, no_attributes
+from fewnode.graph import Attributes, Block, no_attributes
 from fewnode.tables.bag import choose_vocabulary
 from fewnode.tables.bag import encode as count_words
 from fewnode.tables.columns import Column, Vectors

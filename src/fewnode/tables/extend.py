@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, is_sparse
+from fewnode.graph import Attributes, Graph, Relation, is_sparse
 from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency, summed
 from fewnode.tables.classes import choose_classes
 from fewnode.tables.edges import NO_EDGES, EdgeSources, Nodes, read_edges

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from fewnode.dataset import Dataset
 from fewnode.engine import loops
 from fewnode.errors import FewnodeError, visible
-from fewnode.graph import Ints
 
 PARTS = ("train", "valid", "test")
 PIECE = 1 << 20
@@ -43,28 +42,29 @@ def statistics(data: Dataset) -> dict[str, Any]:
             "mean": float(graph.degree.mean()) if graph.n else 0.0,
             "median": float(np.median(graph.degree)) if graph.n else 0.0,
             "max": int(graph.degree.max(initial=0)),
-            "histogram": count_by_size(graph.degree),
         },
         "homophily": edge_homophily(data, graph.adj),
         "classes": {part: len(data.split.part(part)) for part in PARTS},
         "class_sizes": {data.class_names[c]: int(sizes[c]) for c in by_size},
-        "class_size_histogram": count_by_size(sizes[sizes > 0]),
         "few_shot_classes": {"under": FEW, "share": float((sizes[by_size] < FEW).mean()) if by_size else 0.0},
         "outside_split": {data.class_names[c]: int(sizes[c]) for c in by_size if c not in inside},
         "largest_tasks": {part: possible_tasks(data, part) for part in PARTS},
         "sha256": data.sha256,
     }
-    if graph.relations:
-        facts["relations"] = [
+    relations = []
+    for relation in graph.relations:
+        spread = np.quantile(relation.adj.data, (0, 0.5, 1)).tolist() if relation.weighted else None
+        relations.append(
             {
                 "name": relation.name,
                 "directed": relation.directed,
                 "edges": relation.n_edges,
                 "homophily": edge_homophily(data, relation.adj),
-                "weights": _spread(relation.adj.data) if relation.weighted else None,
+                "weights": dict(zip(("min", "median", "max"), spread, strict=True)) if spread else None,
             }
-            for relation in graph.relations
-        ]
+        )
+    if relations:
+        facts["relations"] = relations
     if data.kind is not None:
         kinds = np.bincount(data.kind, minlength=len(data.kind_names)).tolist()
         facts["kinds"] = dict(zip(data.kind_names, kinds, strict=True))
@@ -72,19 +72,6 @@ def statistics(data: Dataset) -> dict[str, Any]:
         counts = np.diff(data.labels.indptr)
         facts["several_classes"] = {"nodes": int((counts > 1).sum()), "most": int(counts.max(initial=0))}
     return facts
-
-
-def count_by_size(values: Ints) -> list[dict[str, int]]:
-    """How many values are 0, 1 to 2, 3 to 9, 10 to 29, 30 to 99 …: two bins a decade, up to the largest value."""
-    edges = [0, 1]
-    while edges[-1] <= values.max(initial=0):
-        edges.append(edges[-1] * 3 if len(edges) % 2 == 0 else edges[-2] * 10)
-    counts = np.histogram(values, edges)[0]
-    start = 0 if counts[0] else 1
-    return [
-        {"from": low, "to": high - 1, "count": int(count)}
-        for low, high, count in list(zip(edges[:-1], edges[1:], counts, strict=True))[start:]
-    ]
 
 
 def edge_homophily(data: Dataset, adj: sp.csr_array) -> float | None:
@@ -115,26 +102,24 @@ def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:
     return {"way": len(classes), "shot": nodes // 2, "smallest_class": smallest, "nodes": nodes}
 
 
-def _spread(weights: Any) -> dict[str, float]:
-    return dict(zip(("min", "median", "max"), np.quantile(weights, (0, 0.5, 1)).tolist(), strict=True))
-
-
 # --- for a terminal of 80 columns ---------------------------------------------------------------------------------
 
 
 def report(data: Dataset, latest: bool = False) -> str:
     """The facts and what became of each table, or of the `latest` ones only: at most thirty lines, warnings last."""
-    lines, warnings = _facts(statistics(data), data.info), warnings_of(data.info, latest).splitlines()
-    tables = _guarded(lambda: [line for info in _told(data.info, latest) for line in _tables(info)])
-    room = MAX_LINES - len(lines) - len(warnings)
+    warnings = warnings_of(data.info, latest).splitlines()
+    facts = _guarded(lambda: _facts(statistics(data), data.info))
+    tables = _guarded(lambda: (line for info in _told(data.info, latest) for line in _tables(info)))
+    room = max(0, MAX_LINES - len(facts) - len(warnings))
     if len(tables) > room:
-        tables = [*tables[: max(0, room - 1)], f"… {len(tables) - max(0, room - 1)} lines more of this; --json has all"]
-    return "\n".join([*lines[:1], *tables, *lines[1:], *warnings])
+        more = len(tables) - max(0, room - 1)
+        tables = [*tables[: max(0, room - 1)], f"… {more} lines more of this; --json has all"]
+    return "\n".join([facts[0], *tables, *facts[1:], *warnings])
 
 
 def warnings_of(info: Mapping[str, Any], latest: bool = False) -> str:
     """What may not be as the user thinks, a paragraph each."""
-    told = _guarded(lambda: [each for one in _told(info, latest) for each in one.get("warnings", ())])
+    told = _guarded(lambda: (each for one in _told(info, latest) for each in one.get("warnings", ())))
     lines = [line for each in told for line in _wrapped(f"warning: {printable(each, 400)}")]
     if len(lines) > MAX_LINES // 2:
         lines = [*lines[: MAX_LINES // 2 - 1], f"… {len(told)} warnings in all; --json has them"]
@@ -145,65 +130,62 @@ def _told(info: Mapping[str, Any], latest: bool) -> list[Mapping[str, Any]]:
     return [info, *info.get("extended", ())][-1 if latest else 0 :]
 
 
-def _guarded(tell: Any) -> list[str]:
+def _guarded(tell: Callable[[], Iterable[str]]) -> list[str]:
     try:
         return list(map(str, tell()))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the dataset may be from anybody
         raise FewnodeError("what the dataset tells about its tables is not what fewnode wrote") from None
 
 
-def _facts(facts: Mapping[str, Any], info: Mapping[str, Any]) -> list[str]:
-    kind = "directed" if facts["directed"] else "undirected"
-    homophily = "unknown" if facts["homophily"] is None else f"{facts['homophily']:.2f}"
-    degree, few, sizes = facts["degree"], facts["few_shot_classes"], _counted(facts["class_sizes"])
-    lines = [
-        f"{printable(facts['name'], 30)}: {facts['nodes']:,} nodes, {facts['edges']:,} {kind} edges",
-        f"attributes        {facts['attributes']:,}, {facts['attributes_per_node']:.1f} of them a node",
-        f"labelled nodes    {facts['labelled']:,} in {len(facts['class_sizes'])} classes",
-        f"degree            mean {degree['mean']:.1f}, median {degree['median']:.0f}, max {degree['max']:,}; "
-        f"{facts['isolated']:,} isolated",
-        f"edge homophily    {homophily}",
-        *(_possible(part, task) for part, task in facts["largest_tasks"].items()),
-    ]
+def _facts(facts: Mapping[str, Any], info: Mapping[str, Any]) -> Iterator[str]:
+    kind, degree = "directed" if facts["directed"] else "undirected", facts["degree"]
+    sizes = _counted(facts["class_sizes"])
+    yield f"{printable(facts['name'], 30)}: {facts['nodes']:,} nodes, {facts['edges']:,} {kind} edges"
+    if "kinds" in facts:
+        yield f"kinds of nodes    {name_some(_counted(facts['kinds']))}"
+    yield f"attributes        {facts['attributes']:,}, {facts['attributes_per_node']:.1f} of them a node"
+    yield f"labelled nodes    {facts['labelled']:,} in {len(facts['class_sizes'])} classes"
     if several := facts.get("several_classes"):
-        lines.insert(3, f"several classes   {several['nodes']:,} nodes, {several['most']} classes at most")
-    if kinds := facts.get("kinds"):
-        lines.insert(1, f"kinds of nodes    {name_some(_counted(kinds))}")
-    lines[-3:-3] = _guarded(lambda: _relations(facts.get("relations", []), info))
-    if facts["outside_split"]:
-        lines.append(f"in no part        {name_some(_counted(facts['outside_split']))}")
-    if sizes:
-        lines.append(f"largest classes   {name_some(sizes[:6])}")
-    if len(sizes) > 6:
-        lines.append(f"smallest classes  {name_some(sizes[:5:-1][:6])}")
-        lines.append(f"                  {100 * few['share']:.0f} % of classes have under {few['under']} nodes")
-    return lines
-
-
-def _relations(relations: list[dict[str, Any]], info: Mapping[str, Any]) -> list[str]:
-    """Kinds of edges: how many, how many within a class, and how their weights were scaled."""
+        yield f"several classes   {several['nodes']:,} nodes, {several['most']} classes at most"
+    yield (
+        f"degree            mean {degree['mean']:.1f}, median {degree['median']:.0f}, max {degree['max']:,}; "
+        f"{facts['isolated']:,} isolated"
+    )
+    yield f"edge homophily    {_share(facts['homophily'])}"
     given = {each["name"]: each for each in info.get("relations", ())}
-    lines: list[str] = []
-    for each in relations[:6]:
-        same = "unknown" if each["homophily"] is None else f"{each['homophily']:.2f}"
-        told, way = given.get(each["name"], each), "directed" if each["directed"] else "undirected"
-        text = f"edges {printable(each['name'], 30)}: {each['edges']:,} {way}, same class {same}"
-        if told.get("weights"):
-            low, middle, high = (told["weights"][name] for name in ("min", "median", "max"))
-            text += f", weights {low:g} to {high:g}, median {middle:g}"
-        if told.get("scale"):
-            text += ", taken as they are" if told["scale"] == "none" else ", taken by their logarithm"
-        if told.get("scale") == "log" and not told["scale_asked"]:
-            text += ", for a few are far larger than the rest"
-        lines += _wrapped(text)
-    return [*lines, f"… {len(relations) - 6} kinds of edges more"] if len(relations) > 6 else lines
+    for relation in facts.get("relations", [])[:6]:
+        yield from _wrapped(_relation(relation, given.get(relation["name"], relation)))
+    if (more := len(facts.get("relations", [])) - 6) > 0:
+        yield f"… {more} kinds of edges more"
+    for part, task in facts["largest_tasks"].items():
+        smallest = f"{printable(task['smallest_class'] or '', 14)} has {task['nodes']:,}"
+        most = f"up to {task['way']}-way {task['shot']:,}-shot, as many queries ({smallest})"
+        yield f"{part + ' classes':<18}{most if task['way'] else 'none'}"
+    if facts["outside_split"]:
+        yield f"in no part        {name_some(_counted(facts['outside_split']))}"
+    if sizes:
+        yield f"largest classes   {name_some(sizes[:6])}"
+    if len(sizes) > 6:
+        yield f"smallest classes  {name_some(sizes[:5:-1][:6])}"
+        few = facts["few_shot_classes"]
+        yield f"                  {100 * few['share']:.0f} % of classes have under {few['under']} nodes"
 
 
-def _possible(part: str, task: Mapping[str, Any]) -> str:
-    if not task["way"]:
-        return f"{part + ' classes':<18}none"
-    smallest = f"{printable(task['smallest_class'], 14)} has {task['nodes']:,}"
-    return f"{part + ' classes':<18}up to {task['way']}-way {task['shot']:,}-shot, as many queries ({smallest})"
+def _relation(facts: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+    """A kind of edges: how many, how many within a class, and how their weights were scaled."""
+    way = "directed" if facts["directed"] else "undirected"
+    text = f"edges {printable(facts['name'], 30)}: {facts['edges']:,} {way}, same class {_share(facts['homophily'])}"
+    if told.get("weights"):
+        low, middle, high = (told["weights"][name] for name in ("min", "median", "max"))
+        text += f", weights {low:g} to {high:g}, median {middle:g}"
+    if told.get("scale"):
+        text += ", taken as they are" if told["scale"] == "none" else ", taken by their logarithm"
+        text += "" if told["scale"] == "none" or told["scale_asked"] else ", for a few are far larger than the rest"
+    return text
+
+
+def _share(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.2f}"
 
 
 def _counted(sizes: Mapping[str, int]) -> list[str]:
@@ -225,77 +207,68 @@ def printable(name: str, width: int = 24) -> str:
 
 
 def _wrapped(line: str, indent: int = 2) -> list[str]:
-    return textwrap.wrap(line, WIDTH, subsequent_indent=" " * indent, drop_whitespace=True) or [""]
+    return textwrap.wrap(line, WIDTH, subsequent_indent=" " * indent) or [""]
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def _tables(info: Mapping[str, Any]) -> list[str]:
+def _tables(info: Mapping[str, Any]) -> Iterator[str]:
     """What became of the tables of nodes and of edges, or of a published file."""
-    lines: list[str] = []
     told: dict[str, str] = {}
     for table in info.get("nodes", ()):
         new = {name: use for name, use in table["columns"].items() if told.get(name) != use}
         told |= new
-        lines.append(f"{printable(table['file'], 50)}: {table['rows']:,} nodes" + ("" if new else ", the same columns"))
-        lines += [line for text in _columns(new, info) for line in _wrapped(f"  {text}", 4)]
+        yield f"{printable(table['file'], 50)}: {table['rows']:,} nodes" + ("" if new else ", the same columns")
+        for text in _columns(new, info):
+            yield from _wrapped(f"  {text}", 4)
     if info.get("repeated_rows"):
-        lines.append(f"repeated rows of nodes, counted once: {info['repeated_rows']:,}")
+        yield f"repeated rows of nodes, counted once: {info['repeated_rows']:,}"
     if absent := [name for name in info.get("missing", ()) if name not in info["columns"]]:
-        lines.append(f"in none of the tables, so missing: {name_some(absent, 44)}")
+        yield f"in none of the tables, so missing: {name_some(absent, 44)}"
     for table in info.get("edges", ()):
+        own = {use: printable(name) for name, use in table["columns"].items()}
         of = f" of kind {printable(table['kind'], 20)}" if table["kind"] else ""
-        own = {use: printable(name) for name, use in table["columns"].items() if use != "not used"}
         more = "".join(f", {use} {own[use]}" for use in ("weight", "relation") if use in own)
-        lines += _wrapped(
-            f"{printable(table['file'], 40)}: {table['rows']:,} edges{of}, {own['source']} to {own['target']}{more}"
-        )
+        file = f"{printable(table['file'], 40)}: {table['rows']:,} edges{of}"
+        yield from _wrapped(f"{file}, {own['source']} to {own['target']}{more}")
         if unused := [name for name, use in table["columns"].items() if use == "not used"]:
-            lines += _wrapped(f"  not used: {name_some(unused, 50)}")
-        lines.append(f"  dropped: {table['self_loops']:,} self-loops, {table['unknown_ends']:,} with an unknown end")
+            yield from _wrapped(f"  not used: {name_some(unused, 50)}")
+        yield f"  dropped: {table['self_loops']:,} self-loops, {table['unknown_ends']:,} with an unknown end"
     if info.get("repeated_edges"):
         weighted = any("weights" in each for each in info.get("relations", ()))
-        lines.append(f"repeated edges, {'added up' if weighted else 'counted once'}: {info['repeated_edges']:,}")
+        yield f"repeated edges, {'added up' if weighted else 'counted once'}: {info['repeated_edges']:,}"
     if info.get("zero_weights"):
-        lines.append(f"edges of weight 0, which are none: {info['zero_weights']:,}")
-    if counts := info.get("attributes"):
-        lines.append(
-            "made of           " + (", ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "nothing")
-        )
+        yield f"edges of weight 0, which are none: {info['zero_weights']:,}"
+    if made := info.get("attributes"):
+        yield f"made of           {', '.join(f'{n:,} {what}' for what, n in made.items() if n) or 'nothing'}"
     if info.get("new_classes"):
-        lines.append(f"new classes, in no part: {name_some(info['new_classes'], 50)}")
-    lines += [line for note in info.get("notes", ()) for line in _wrapped(note)]
-    lines += [f"lines skipped: {count:,} {kind}" for kind, count in info.get("skipped", {}).items()]
+        yield f"new classes, in no part: {name_some(info['new_classes'], 50)}"
+    for note in info.get("notes", ()):
+        yield from _wrapped(note)
+    yield from (f"lines skipped: {count:,} {kind}" for kind, count in info.get("skipped", {}).items())
     for what, more in info.get("difference", {}).items():
-        lines.append(f"{what} of the paper: {_plain(info['expected'][what])}, here {_plain(more, '+')}")
-    return lines
+        yield f"{what} of the paper: {_plain(info['expected'][what])}, here {_plain(more, '+')}"
 
 
-def _columns(columns: Mapping[str, str], info: Mapping[str, Any]) -> Iterable[str]:
+def _columns(columns: Mapping[str, str], info: Mapping[str, Any]) -> Iterator[str]:
     """The columns of each role, those of one reason together; then what is missing in them."""
     for role in dict.fromkeys(columns.values()):
         reasons: dict[str, list[str]] = {}
         for name in (name for name, use in columns.items() if use == role):
-            reasons.setdefault("" if role == "id" else info["why"].get(name, ""), []).append(printable(name))
-        if role == "label":
-            reasons = {_unknown(info["labels"]): [name for names in reasons.values() for name in names]}
+            why = _unknown(info["labels"]) if role == "label" else "" if role == "id" else info["why"].get(name, "")
+            reasons.setdefault(why, []).append(printable(name))
         told = [name_some(names, MAX_LISTED) + (f" ({why})" if why else "") for why, names in reasons.items()]
         yield f"{role:<9} {printable('; '.join(told), 2 * MAX_LISTED)}"
-    gaps = [_gap(name, use, info) for name, use in columns.items() if use not in ("id", "label", "not used")]
-    if gaps := [gap for gap in gaps if gap]:
+    gaps = []
+    for name, use in columns.items():
+        words = info["missing_words"].get(name, {})
+        count = 0 if use in ("id", "label", "not used") else info["missing"].get(name, sum(words.values()))
+        instead = {"numeric": ": the mean", "vector": ": the mean", "category": " or unknown"}.get(use, "")
+        flag = " and a flag" if name in info["flags"] else ""
+        gaps += [f"{printable(name)} {count:,}{f' ({_words(words)})' if words else ''}{instead}{flag}"] if count else []
+    if gaps:
         yield f"missing   {printable(name_some(gaps, MAX_LISTED), 2 * MAX_LISTED)}"
-
-
-def _gap(name: str, use: str, info: Mapping[str, Any]) -> str:
-    """How many values of a column are missing, which words said so, and what was taken instead."""
-    words = info["missing_words"].get(name, {})
-    count = info["missing"].get(name, sum(words.values()))
-    if not count:
-        return ""
-    instead = {"numeric": ": the mean", "vector": ": the mean", "category": " or unknown"}.get(use, "")
-    flag = " and a flag" if name in info["flags"] else ""
-    return f"{printable(name)} {count:,}{f' ({_words(words)})' if words else ''}{instead}{flag}"
 
 
 def _words(words: Mapping[str, int]) -> str:
@@ -310,8 +283,7 @@ def _unknown(labels: Mapping[str, Any]) -> str:
         return f"{several}, {labels['unknown']:,} in none" if labels["unknown"] else several
     if not labels["unknown"]:
         return "all known"
-    words = _words(labels["words"])
-    empty = f"{labels['empty']:,} empty" if labels["empty"] else ""
+    words, empty = _words(labels["words"]), f"{labels['empty']:,} empty" if labels["empty"] else ""
     keep = "; --missing '' makes classes of the words" if words else ""
     return f"{labels['unknown']:,} unknown: {', '.join(filter(None, [empty, words]))}{keep}"
 
