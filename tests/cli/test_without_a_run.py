@@ -172,7 +172,7 @@ def test_a_node_is_not_in_a_class_and_in_none(fewnode, d: Path) -> None:
     Path("none.csv").write_text("node\nn40\nn30\n")
     for more in ((), ("--find",)):
         done = fewnode("suggest", "--data", d, "--support", "support.csv", "--rejected", "none.csv", *more)
-        assert (done.code, "none.csv: node 'n30' is given for a class" in done.err) == (2, True)
+        assert (done.code, "n30" in done.err) == (2, True), done.err
 
 
 def test_the_likeliest_are_labelled_whatever_the_threshold(fewnode, d: Path) -> None:
