@@ -182,8 +182,6 @@ FORGED = {
     "an index": "CREATE INDEX i ON change (time)",
     "another column": "ALTER TABLE change ADD COLUMN more",
     "a table less": "DROP TABLE about",
-    "another format": "PRAGMA user_version = 4",
-    "another application": "PRAGMA application_id = 1",
 }
 
 

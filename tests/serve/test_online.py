@@ -80,7 +80,7 @@ def test_attached_nodes_are_close_to_embedding_everything_again(local: InProcess
     assert ((ours * theirs).sum(axis=1) / length).min() > 0.95
     labels = [local.ask("/api/classify", {"nodes": [name]}).json["results"][0]["class"] for name in names]
     asked = np.array([again.row(name) for name in names])
-    expected = Asked.of(again, now.state.classes).judge(Classify(all=True), "inductive", asked).labels
+    expected = Asked.of(again, now.state.classes).judge(Classify(all=True), asked).labels
     assert np.mean([(a or NONE) == b for a, b in zip(labels, expected, strict=True)]) >= 0.9
 
 
