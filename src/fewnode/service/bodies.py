@@ -129,7 +129,7 @@ class Judging(Body):
     """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
     (0.5), unless the set is closed."""
 
-    mode: Mode | None = None
+    mode: Literal["inductive", "transductive"] = "inductive"
     closed_set: bool = False
     threshold: Share | None = None
 
