@@ -94,7 +94,7 @@ def info(of: Source, say: Printing) -> None:
     if say.as_json:
         say.result({**statistics(data), "source": data.info}, "")
     else:
-        say.result({}, report(data))
+        say.result({}, with_flags(report(data), ImportSpec, Printing))
 
 
 class ImportCommand(Command):
@@ -374,9 +374,9 @@ def _keep(data: Dataset, out: Path, say: Printing, then: str | None = None) -> N
     from fewnode.tables.report import report, statistics, warnings_of
 
     if say.quiet and not say.as_json and (warnings := warnings_of(data.info, latest=True)):
-        Printing().note(with_flags(warnings, ImportSpec))  # what may be wrong is said to everyone
+        Printing().note(with_flags(warnings, ImportSpec, Printing))  # what may be wrong is said to everyone
     elif not say.as_json:
-        say.note(with_flags(report(data, latest=True), ImportSpec))
+        say.note(with_flags(report(data, latest=True), ImportSpec, Printing))
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
     if say.as_json:

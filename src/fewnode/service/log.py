@@ -73,7 +73,7 @@ class Log:
             lock(self._lock, wait=False)
         except BlockingIOError:
             self._lock.close()
-            raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
+            raise FewnodeError(f"{path}: another service keeps its state in it; pass another `state`") from None
 
     def _reset(self) -> None:
         self.state, self.ids, self.total = State(), set[str](), 0
@@ -175,7 +175,7 @@ class Log:
         if there and not self.path.exists():
             raise Unusable(f"{self.path}: the file is gone, but its write-ahead log is there")
         if self.path.exists() and not self.path.is_file():
-            raise FewnodeError(f"{self.path} is no file; pass another --state")
+            raise FewnodeError(f"{self.path} is no file; pass another `state`")
         if sum(path.stat().st_size for path in there) > MAX_BYTES:
             raise Unusable(f"{self.path}: larger than {MAX_BYTES >> 30} GB, which no log of a service is")
         if not there:
