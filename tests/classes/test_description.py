@@ -10,10 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Block, Graph
 from fewnode.recognition.description import MAX_LENGTH, describe, opaque, read_classes
 from fewnode.review.reasons import shared_words
 from fewnode.tables.extend import extend

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
+from fewnode.graph import Block
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 

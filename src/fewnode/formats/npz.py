@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 from fewnode._system import memory
 from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
-from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.formats.directory import checked_csr
-from fewnode.graph import Attributes, Graph, Ints
+from fewnode.graph import Attributes, Graph, Ints, dense_blocks
 from fewnode.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.tables.compact import compact_graph
 

@@ -19,14 +19,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode._system.files import cache_directory, one_line
-from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.directory import load_dataset
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.formats.published import read_published
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Relation
 from fewnode.interchange import read_pyg
 from fewnode.relations import Directed
 
@@ -86,7 +85,7 @@ def import_dataset(
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
-            f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
+            f"{path}: one table is no network; fewnode data import reads a table of nodes and one of edges"
         )
     if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
         from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs

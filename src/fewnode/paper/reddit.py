@@ -21,11 +21,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from fewnode._system.files import one_line
 from fewnode.class_labels import UNKNOWN
-from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph, Ints, dense_blocks
 from fewnode.paper.records import counted, fault, find_raw, read_whole
 from fewnode.tables.vectors import DAMAGED
 

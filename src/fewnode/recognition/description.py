@@ -13,10 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode._system.sheets import bare, read_table
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.graph import Attributes, Block, Ints, is_sparse
 from fewnode.tables.bag import words
 from fewnode.tables.vocabulary import Match, Reading, Vocabulary, is_code, vocabulary_of
 
@@ -31,7 +30,7 @@ SHOWN = 10
 HALVES = 0.8
 """Two words are halves of one if this share of the nodes with the rarer one has the other, too."""
 
-_INSTEAD = "give nodes instead of a description, or import the texts of nodes (fewnode data import --text)"
+_INSTEAD = "give nodes instead of a description, or import the texts of nodes"
 _EMPTY = "it has no description, and its name has no word of this network; describe it in a sentence, or give nodes"
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])")
 _NO_TOPIC = "category class classes cluster group kind label misc miscellaneous none other others topic type unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from fewnode.display import SHOWN, as_frame, table_html
+from fewnode.display import SHOWN, table_html
 
 COLUMNS = ("node", "label", "probability", "member", "covers", "purpose")
 
@@ -31,16 +31,17 @@ class Suggestions(list[Suggestion]):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`, a row a node."""
-        return as_frame(dict(zip(COLUMNS, zip(*map(astuple, self), strict=True), strict=True)) if self else {})
+        import pandas as pd
+
+        return pd.DataFrame(map(astuple, self), columns=COLUMNS if self else [])
 
     def _repr_html_(self) -> str:
-        rows = [[_short(cell) for cell in astuple(each)] for each in self[:SHOWN]]
+        rows = [
+            ["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else cell for cell in astuple(each)]
+            for each in self[:SHOWN]
+        ]
         return table_html("Label these next", COLUMNS, rows, len(self))
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{each.node} ({each.label}?)" for each in self[:SHOWN])
         return f"<Suggestions: {shown}{', …' if len(self) > SHOWN else ''}>"
-
-
-def _short(cell: object) -> object:
-    return "" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else cell
