@@ -180,15 +180,15 @@ class EpisodeSampler:
             if members.size < need:
                 raise FewnodeError(
                     f"{part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
-                    f"and {self.m_query} queries need {need}; ask for fewer, or leave it out by fewnode data import "
-                    f"--min-nodes {need}"
+                    f"and {self.m_query} queries need {need}; ask for fewer, or split the "
+                    f"classes again with `min_nodes` {need}"
                 )
 
     def __getitem__(self, t: int) -> Episode:
         if not self.members:
             raise FewnodeError(
                 "there are no base classes to learn from; choose a method that needs none, such as gpn-plus, "
-                "nearest-mean or logistic, or give training and validation classes (fewnode data import --split)"
+                "nearest-mean or logistic, or give training and validation classes"
             )
         draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
         chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]

@@ -35,7 +35,7 @@ Nodes: TypeAlias = "Sequence[int | str] | NDArray[Any] | Tensor | int | str"
 Labels: TypeAlias = "Sequence[Hashable] | NDArray[Any] | Tensor"
 
 NODES = "row numbers, node names, or a boolean mask"
-SEVERAL = "a node may be in several with --multi-label (multi_label=True)"
+SEVERAL = "a node may be in several with `multi_label`"
 
 
 def as_network(given: Network) -> Graph | Dataset:

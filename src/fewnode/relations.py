@@ -265,7 +265,7 @@ def _check(rows: EdgeRows, directed: Directed, scale: str | None) -> None:
     if scale is not None and scale not in SCALES:
         raise FewnodeError(f"unknown scale {scale!r} of weights{closest(scale, SCALES)}; known are {', '.join(SCALES)}")
     if rows.weight is None and scale not in (None, "none"):
-        raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, --weight")
+        raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, `weight`")
     if rows.weight is not None and (odd := unfit(rows.weight)).any():
         place = int(np.argmax(odd))
         raise FewnodeError(f"edge {place}: its weight is {rows.weight[place]}, expected a number from 0 on")

@@ -131,7 +131,7 @@ def test_bad_tables_of_classes_are_refused_with_their_place(
 
 
 def test_without_any_table_there_is_no_class(worded: Dataset) -> None:
-    with pytest.raises(FewnodeError, match="--support names nodes of each, --classes describes them"):
+    with pytest.raises(FewnodeError, match="`support` names nodes of each, `classes` describes them"):
         Given.read(worded, None, None)
 
 

@@ -101,7 +101,7 @@ def test_an_encoder_where_there_is_none() -> None:
         describe(data, "mail", encoder=letters)
     with pytest.raises(FewnodeError, match="texts of net went through no encoder, so those of new nodes cannot"):
         extend(data, {"id": ["e"], "about": ["x"], "more": [""]}, encoder=letters)
-    with pytest.raises(FewnodeError, match="an encoder needs text, and no column is; name one: --text COLUMN"):
+    with pytest.raises(FewnodeError, match="an encoder needs text, and no column is; name one: `text` COLUMN"):
         read_tables({"id": ["a", "b"], "size": [1, 2]}, {"s": ["a"], "t": ["b"]}, encoder=letters)
     with pytest.raises(FewnodeError, match="no text to encode in about"):
         read_tables({"id": ["a"], "about": [""]}, {"s": ["a"], "t": ["a"]}, text="about", encoder=letters)

@@ -48,7 +48,7 @@ def test_the_example_is_a_method_of_thirty_lines(planted: Dataset) -> None:
 def test_a_run_runs_nothing_unless_its_method_is_named(run: Path, canary: Path, planted: Dataset) -> None:
     plugin = run.parent / "mine.py"
     plugin.write_text(sings(canary) + EXAMPLE.read_text())
-    with pytest.raises(FewnodeError, match="MyMethod, which is code; name it: --method FILE"):
+    with pytest.raises(FewnodeError, match="MyMethod, which is code; name it: `method` FILE"):
         load_model(run)
     assert not canary.exists()
     again = load_model(run, method=f"{plugin}:MyMethod")

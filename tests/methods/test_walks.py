@@ -112,9 +112,8 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
     n, how = data.graph.n, Walks(dimensions=64, window=5)
     walks = random_walks(data.graph, 1, 1, walks=10, length=40, seed=0)
     sentences = [[str(v) for v in row if v >= 0] for row in walks.tolist()]
-    model = Word2Vec(
-        sentences, vector_size=64, sg=1, negative=5, min_count=0, sample=0, seed=1, workers=1, window=5, epochs=1
-    )
+    how_theirs = {"vector_size": 64, "sg": 1, "negative": 5, "min_count": 0, "sample": 0, "window": 5, "epochs": 1}
+    model = Word2Vec(sentences, seed=1, workers=1, **how_theirs)
     theirs = few_shot_accuracy(model.wv[[str(v) for v in range(n)]], data)
     assert 0.4 < theirs < 0.95  # neither chance nor so easy that nothing could differ
     for many in (methods_walks.MANY_PAIRS, 0):

@@ -92,7 +92,7 @@ def test_tables_and_objects_hold_all_classes() -> None:
 @pytest.mark.parametrize(
     ("classes", "more", "sentence"),
     [
-        ({"a": [0], "b": [0]}, {"multi_label": False}, "is in two classes, 'a' and 'b'; .*--multi-label"),
+        ({"a": [0], "b": [0]}, {"multi_label": False}, "is in two classes, 'a' and 'b'; .*`multi_label`"),
         ({"a": [0, 0], "b": [1]}, {}, "support has node 'node-0' twice"),
         ({"a|b": [0], "c": [1]}, {}, r"class 'a\|b': '\|' stands between the classes of a node; rename it"),
         ({NONE: [0], "c": [1]}, {}, "a class is called 'none of these'"),

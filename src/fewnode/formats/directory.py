@@ -157,7 +157,7 @@ def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]])
 def save_dataset(data: Dataset, directory: Path) -> None:
     """Write a dataset. Weights that are all 1 are not stored, and a relation that is its graph's `adj` only once."""
     if (directory / "dataset.json").exists():
-        raise FewnodeError(f"{directory}: there is a dataset already; choose another --out")
+        raise FewnodeError(f"{directory}: there is a dataset already; choose another directory")
     graph, relations = data.graph, []
     arrays = {"y": data.y, **_matrix_arrays("adj", graph.adj, graph.weighted)}
     arrays |= _matrix_arrays("x", graph.x, True) if is_sparse(graph.x) else {"x": graph.x}

@@ -83,7 +83,7 @@ def import_dataset(
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
-            f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
+            f"{path}: one table is no network; fewnode data import reads a table of nodes and one of edges"
         )
     if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
         from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs

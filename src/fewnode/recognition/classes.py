@@ -143,7 +143,7 @@ class Given:
     def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Given:
         """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`."""
         if support is None and classes is None:
-            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
+            raise FewnodeError("no class is given: `support` names nodes of each, `classes` describes them")
         said = [] if support is None else read_support(support, data, several)
         texts = {} if classes is None else read_classes(classes)
         if why := two_alike([*(each.label for each in said), *texts]):
@@ -307,9 +307,9 @@ def read_proportions(given: str) -> dict[str, float]:
         rows = [(f"{given}: line {line}", bare(name), share) for line, (name, share) in table]
     elif "=" in given:
         pairs = [part.rpartition("=") for part in given.split(",")]
-        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+        rows = [("`proportions`", name.strip(), share) for name, _, share in pairs]
     else:
-        raise FewnodeError(f"--proportions {given}: no such table, and not written as mail=0.3,vpn=0.7")
+        raise FewnodeError(f"`proportions` {given}: no such table, and not written as mail=0.3,vpn=0.7")
     found: dict[str, float] = {}
     for place, name, share in rows:
         if not name:

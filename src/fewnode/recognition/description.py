@@ -30,7 +30,7 @@ SHOWN = 10
 HALVES = 0.8
 """Two words are halves of one if this share of the nodes with the rarer one has the other, too."""
 
-_INSTEAD = "give nodes instead of a description, or import the texts of nodes (fewnode data import --text)"
+_INSTEAD = "give nodes instead of a description, or import the texts of nodes"
 _EMPTY = "it has no description, and its name has no word of this network; describe it in a sentence, or give nodes"
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])")
 _NO_TOPIC = "category class classes cluster group kind label misc miscellaneous none other others topic type unknown"

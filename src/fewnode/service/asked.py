@@ -79,15 +79,15 @@ class Asked:
             raise NotFound(f"class {label!r} has no example that is in this dataset")
         return self.classes.index(label)
 
-    def judge(self, how: Judging, mode: str, rows: Ints | None = None) -> Answers:
+    def judge(self, how: Judging, rows: Ints | None = None) -> Answers:
         """What some nodes, or all, are taken for. An example is in its class, and no class claims what is not in it."""
         asked = np.arange(self.network.n) if rows is None else rows
-        guess = "" if how.closed_set or how.threshold is not None else self.question.ranks_only
+        ranks = "" if how.closed_set else self.question.ranks_only
         found = self.question.judge(
             asked,
-            transductive=(how.mode or mode) == "transductive",
+            transductive=how.mode == "transductive",
             closed_set=how.closed_set,
-            threshold=GUESSED if guess else how.threshold,
+            threshold=GUESSED if ranks and how.threshold is None else how.threshold,
         )
         probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
         for place, name in enumerate(self.classes):  # also of what is beyond the sample
@@ -96,7 +96,7 @@ class Asked:
             probabilities[own] = np.arange(len(self.classes)) == place
             if member is not None:
                 member[own] = 1
-        told = found.reason or (f"{guess}; until then {GUESSED} is a guess" if guess else "")
+        told = found.reason or (f"{ranks}; until then what is claimed is a guess" if ranks else "")
         note = "" if how.closed_set and member is not None else told
         return replace(found, probabilities=probabilities, member=member, reason=note)
 

@@ -23,9 +23,11 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
 from fewnode.service.access import Access, Health, Rules, bug, refusal
-from fewnode.service.desk import Conflict, Desk, NearDuplicate, NothingLeft, PreconditionFailed
+from fewnode.service.desk import Conflict, Desk, PreconditionFailed
+from fewnode.service.map import map_file
 from fewnode.service.moment import Moment
 from fewnode.service.network import NotFound
+from fewnode.service.search import read_list
 from fewnode.service.table import as_cell
 
 STATIC = Path(__file__).parent / "static"
@@ -33,9 +35,7 @@ PACKED = 1_000
 """Bytes from which an answer is sent compressed to those who take it: maps, lists of nodes, files of the page."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/search?search= or list GET /api/classes"),
-    Conflict: (409, "take it out of that class first"),
-    NothingLeft: (409, "GET /api/journal has every change"),
-    NearDuplicate: (409, "use the class that is there, or another name"),
+    Conflict: (409, "GET /api/classes has every class, GET /api/journal every change"),
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
@@ -199,8 +199,8 @@ def _questions(app: FastAPI, service: Service) -> None:
         return service.now.next(body)
 
     @post("/api/lists", response_model=a.ReadList, summary="Read a pasted list of nodes; nothing is changed")
-    def read_list(body: b.GivenList) -> Any:
-        return service.now.read_list(body)
+    def pasted(body: b.GivenList) -> Any:
+        return read_list(service.now.network, body.text)
 
     @get("/api/claims", response_model=a.ClaimPage, summary="What the classes claim: sorted, filtered, a page of it")
     def claims(wanted: Annotated[b.PageOfClaims, Query()]) -> Any:
@@ -222,7 +222,7 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
     def label_table(how: How) -> Response:
-        return file("labels.csv", service.now.labels_csv(how))
+        return file("labels.csv", service.now.table(how).judged.to_csv().encode())
 
     @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")
     def claims_file(kind: Literal["csv", "json", "parquet"], wanted: Annotated[b.ListClaims, Query()]) -> Response:
@@ -241,8 +241,9 @@ def _files(app: FastAPI, service: Service) -> None:
         return file(f"{table}.csv", service.now.support_csv() if table == "support" else service.now.classes_csv())
 
     @app.get("/api/map.bin", summary="Every node's place on the map and known class, as numbers")
-    def map_file() -> Response:
-        return file("map.bin", service.now.map_file())
+    def map_of_nodes() -> Response:
+        now = service.now
+        return file("map.bin", map_file(now.network.data, now.network.xy, now.version))
 
     @app.get("/api/map/claims.bin", summary="Which class claims each node, a byte a node in the order of map.bin")
     def map_claims(how: How) -> Response:
@@ -254,18 +255,9 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(STATIC / "index.html")
 
-    app.mount("/static", _Static(directory=STATIC, check_dir=False))
-
-
-class _Static(StaticFiles):
-    """Files of the page; asked for again each time, so that a new release is not mixed with an old one."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "no-cache"
-        return response
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False))
 
 
 async def _refuse_unknown(request: Request) -> None:

@@ -31,9 +31,6 @@ from fewnode.tables.read import Imported
 from fewnode.tables.roles import NOT_USED
 from fewnode.tables.spec import ImportSpec
 
-SHOWN = 5
-"""Unknown names that a refusal lists."""
-
 
 @dataclass(frozen=True, eq=False)
 class NodeReader:
@@ -89,10 +86,7 @@ class NodeReader:
                 raise FewnodeError(f"{who}: {name} was not imported from tables, {instead}")
             given = node.attributes or {}
             if given and not any(each in self._attributes for each in given):
-                there = "GET /api/nodes/NAME shows those of a node"
-                if self.data.feature_names is None:
-                    there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
-                _refuse(who, "attribute", given, self._attributes, there)
+                _refuse(who, "attribute", given, self._attributes, "GET /api/nodes/NAME shows those of a node")
             return node
         there = f"there are {', '.join(self._columns)}"
         if node.attributes is not None:
@@ -250,9 +244,8 @@ def _edge_rows(
 def _refuse(who: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:
     """Whatever is not known is refused by name."""
     names = set(known)
-    if unknown := [name for name in given if name not in names]:
-        shown = ", ".join(map(repr, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
-        raise FewnodeError(f"{who}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
+    if unknown := next((name for name in given if name not in names), None):
+        raise FewnodeError(f"{who}: unknown {what} {unknown!r}{closest(unknown, names)}; {there}")
 
 
 def _text(cell: Any) -> str:

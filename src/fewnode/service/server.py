@@ -38,7 +38,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if listener is not None:
             listener.close()
-        raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another --port") from None
+        raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another `port`") from None
     return listener
 
 

@@ -168,6 +168,6 @@ def several_in_a_cell(y: Ints, names: tuple[str, ...]) -> str | None:
             count = sum(sizes[name] for name in joined)
             return (
                 f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. Such a cell "
-                f"counts as a class of its own; --label-separator {separator!r} reads several classes a node"
+                f"counts as a class of its own; `label_separator` {separator!r} reads several classes a node"
             )
     return None

@@ -43,7 +43,7 @@ Choose: TypeAlias = Callable[[list[str]], Mapping[str, str | None]]
 """Given the header, the columns that are wanted, each with its use, None: an attribute. No others are read."""
 Chosen: TypeAlias = Callable[[Iterable[object]], list[str]]
 
-MULTILINE = " (--multiline if cells have several lines)"
+MULTILINE = " (`multiline` if cells have several lines)"
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
 
@@ -347,7 +347,7 @@ def need_columns(table: str, header: Sequence[str], wanted: Iterable[str]) -> li
     if missing := [name for name in wanted if name not in there]:
         shown = ", ".join(column[:40] for column in header[:12]) + (" …" if len(header) > 12 else "")
         near = closest(missing[0], header)
-        alone = "; if it holds several columns, say what is between them with --separator" if len(header) == 1 else ""
+        alone = "; if it holds several columns, say what is between them with `separator`" if len(header) == 1 else ""
         raise FewnodeError(f"{table}: no column {missing[0]!r}{near}; there are {shown}{alone}")
     return wanted
 

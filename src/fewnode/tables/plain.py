@@ -60,7 +60,7 @@ class PlainText:
         for blob in blobs:
             if b"\0" in blob:
                 line = self._ends + blob.count(b"\n", 0, blob.index(b"\0")) + 1
-                raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it --encoding utf-16?")
+                raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it `encoding` utf-16?")
             if b"\r" in blob:
                 return False
             ends = np.frombuffer(last + blob, np.uint8) == ord("\n")
@@ -92,7 +92,7 @@ class PlainText:
     def undecodable(self, line: int) -> FewnodeError:
         known = self.encoding.removesuffix("-sig").upper()
         other = "latin-1" if known.startswith("UTF") else "utf-8"
-        return FewnodeError(f"{self.path}: line {line}: not {known}; say which it is, such as --encoding {other}")
+        return FewnodeError(f"{self.path}: line {line}: not {known}; say which it is, such as `encoding` {other}")
 
 
 class _Inflating(io.RawIOBase):
@@ -133,9 +133,9 @@ def _encoding_of(path: Path, given: str | None) -> str:
         return marked or "utf-8"
     name = codecs.lookup(given).name
     if marked is None and name in ("utf-16", "utf-32"):
-        raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
+        raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say `encoding` {name}-le or {name}-be")
     if marked is not None and not name.startswith(family := marked.removesuffix("-sig")):
-        raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
+        raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave `encoding` out")
     return marked or name
 
 

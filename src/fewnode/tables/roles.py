@@ -92,7 +92,7 @@ def guess_role(column: Column, types: list[str]) -> ColumnUse:
     count, word = column.not_numbers()
     distinct = len(pc.unique(cells).drop_null())
     if pc.sum(pc.equal(cells, word)).as_py() == count and distinct > max(MANY_NUMBERS, 2):
-        told = f"numbers, but {word[:20]!r} in {count:,} cells; --missing {word[:20]!r} says that it is none"
+        told = f"numbers, but {word[:20]!r} in {count:,} cells; `missing` {word[:20]!r} says that it is none"
         return ColumnUse(NOT_USED, told)
     if orders := column.date_orders:
         if len(orders) > 1:
@@ -103,7 +103,7 @@ def guess_role(column: Column, types: list[str]) -> ColumnUse:
     length = 1 + pc.mean(pc.count_substring_regex(cells, r"\s+")).as_py()
     if length >= 2:
         return ColumnUse("text", f"{length:.1f} words a cell")
-    return ColumnUse(NOT_USED, f"{distinct:,} distinct values of {length:.1f} words; --text or --category uses it")
+    return ColumnUse(NOT_USED, f"{distinct:,} distinct values of {length:.1f} words; `text` or `category` uses it")
 
 
 # --- columns that may be the answer -------------------------------------------------------------------------------
