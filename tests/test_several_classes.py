@@ -28,7 +28,7 @@ def _model(fitted_several: Estimator) -> Estimator:
 
 def test_scores_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
     found, truth = rng.random((200, 5)), rng.random((200, 5)) < 0.2
-    scores = several_scores(found, truth, 10)
+    scores = several_scores(found, found >= 0.5, truth, 10)
     assert scores["micro_f1"] == pytest.approx(f1_score(truth, found >= 0.5, average="micro"))
     assert scores["macro_f1"] == pytest.approx(f1_score(truth, found >= 0.5, average="macro"))
     assert scores["average_precision"] == pytest.approx(average_precision_score(truth, found))

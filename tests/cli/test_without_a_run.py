@@ -167,11 +167,11 @@ def test_columns_of_a_query_that_are_not_read_are_named(fewnode, d: Path) -> Non
         assert (done.code, "asked.csv: not used: 'price', 'text'; read is node" in done.err) == (0, True)
 
 
-def test_the_likeliest_are_labelled_where_nodes_are_only_ranked(fewnode, d: Path) -> None:
+def test_the_likeliest_are_labelled_whatever_the_threshold(fewnode, d: Path) -> None:
     Path("one.csv").write_text("node,class\nn0,mail\n")
     asked = ("predict", "--data", d, "--all", "--out", "p.csv")
     assert fewnode(*asked, "--support", "one.csv", "--top", 5).code == 0
     ranked = sorted(rows("p.csv"), key=lambda row: -float(row["mail"]))
     assert [row["label"] for row in ranked] == ["mail"] * 6 + ["none of these"] * (len(ranked) - 6), "n0, and five"
-    refused = fewnode(*asked, "--support", "support.csv", "--top", 5)
+    refused = fewnode(*asked, "--support", "support.csv", "--top", 5, "--closed-set")
     assert (refused.code, "leave out --top" in refused.err) == (2, True), refused.err

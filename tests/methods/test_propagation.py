@@ -9,7 +9,7 @@ from fewnode.methods.propagation import Propagation
 
 def test_embedding_by_hand(star: Graph) -> None:
     """Two attributes are fewer than the rank, so nothing is projected: unit rows of Â applied to unit rows of X."""
-    data = EpisodeSampler.__new__(EpisodeSampler)
+    data = EpisodeSampler.none()
     method = Propagation(steps=1, scaling="l2", centre=False, distance="cosine").fit(star, data, data)
     z = method.embed(star).z
     unit = star.x / np.linalg.norm(star.x, axis=1, keepdims=True)

@@ -130,14 +130,6 @@ def test_answers_are_right_while_nodes_are_attached(local: InProcess, planted: D
     assert desk.now.network.n == planted.graph.n + 20
 
 
-def test_an_attribute_that_is_too_large_is_refused_and_nothing_is_kept(local: InProcess, planted: Dataset) -> None:
-    name = next(iter(like(planted, 7, "new")["attributes"]))
-    answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {name: 1e39}}]})
-    assert answer.status == 422
-    assert "infinite" in answer.json["error"]
-    assert local.ask("/api/nodes/new").status == 404
-
-
 @pytest.mark.parametrize("kind", ["directed", "kinds"])
 def test_networks_of_directions_and_kinds_grow(planted: Dataset, tmp_path: Path, kind: str) -> None:
     """An edge either way counts; where views over kinds count, all nodes are embedded again."""

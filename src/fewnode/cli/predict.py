@@ -29,7 +29,7 @@ class Answer(Options):
     closed_set: bool = option("Every node is in one of the classes: give the best.", False)
     threshold: float | None = option('A node whose `member` is below is "none of these"; 0 to 1. Default: 0.5.')
     expected: float | None = option("How many nodes of the network are in the classes, if known.")
-    top: int | None = option("Where nodes are only ranked: label so many of each class, the likeliest.", ge=1)
+    top: int | None = option("Label so many nodes of each class, the likeliest.", ge=1)
     multi_label: bool = option("A node may be in several classes: each has a probability of its own.", False)
     explain: bool = option("Add why: weights β of support nodes, nearest of them.", False)
     transductive: bool = option(
@@ -81,8 +81,9 @@ def predict(source: Source, tables: Tables, asked: Answer, blocks: Blocks, threa
     counted by its `member`. Give them only if you know them. With --with-base each base class has as many labelled
     nodes as the largest new class.
 
-    With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|".
-    In the support table, name a node in every class it is in: it counts as an example against the others.
+    With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
+    without one, each class claims the nodes for which its expected F1 is highest. In the support table, name a node in
+    every class it is in: it counts as an example against the others.
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
@@ -209,7 +210,7 @@ def _summary(answers: Answers) -> str:
     none = answers.labels.count(NONE)
     found = f"{len(answers.nodes) - none:,} nodes in {_classes(answers)}"
     if answers.multi_label:
-        several = int(((answers.probabilities >= answers.threshold).sum(axis=1) > 1).sum())
+        several = sum("|" in label for label in answers.labels)
         return f"{found}, {several:,} of them in several, {none:,} in none of these"
     way_out = " (--closed-set gives every node a class)" if none and len(answers.classes) > 1 else ""
     return f"{found}, {none:,} in none of these{way_out}"

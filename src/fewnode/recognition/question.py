@@ -30,9 +30,9 @@ from fewnode.recognition.rejection import (
     left_out_nearness,
     remaining,
 )
-from fewnode.recognition.several import class_shares, each_on_its_own
+from fewnode.recognition.several import claimed_from, class_shares, each_on_its_own
 from fewnode.recognition.space import Explanation, Prepared, Rows, Space
-from fewnode.vectors import Floats, Probabilities
+from fewnode.vectors import SAMPLE, Floats, Probabilities, drawn
 
 if TYPE_CHECKING:
     from fewnode.review.finding import Stop
@@ -123,7 +123,7 @@ class Question:
     @property
     def prepared(self) -> Prepared:
         space = self.embedded
-        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(_NO_ROWS)))
+        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(np.zeros(0, np.int64))))
 
     @property
     def mixed(self) -> Mixture | None:
@@ -241,7 +241,12 @@ class Question:
         found = found.round(DIGITS)
         return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)
 
-    # --- what was rejected ---
+    @property
+    def _claimed_from(self) -> tuple[float, ...]:
+        """From which probability on each of several classes claims nodes, by all that may be in one."""
+        some = np.flatnonzero(self.data.claimable_mask)
+        found = partial(self._independent, some[drawn(some.size, SAMPLE)])
+        return self.embedded.kept(("claimed from", *self.given.key), lambda: claimed_from(found()[0]))
 
     def _shift(self, rows: Ints) -> Doubles:
         """What rejected nodes add to the log-odds of each class, a column each.
@@ -299,8 +304,8 @@ class Question:
         A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
-        `expected`: how many nodes of the network are in the classes, where that is known. `top`: where nodes are only
-        ranked, label so many of each class.
+        `expected`: how many nodes of the network are in the classes, where that is known. `top`: label so many
+        of each class, the likeliest ones, beside those that are given.
         """
         if expected is not None:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
@@ -308,8 +313,10 @@ class Question:
         ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
         reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
         ranked = self.ranks_only if threshold is None and not reason else ""
-        if top and not ranked:
-            raise FewnodeError("it is told which nodes are in the classes, not only ranked", remedy="leave out `top`")
+        if top and (reason or self.several):
+            raise FewnodeError(
+                f"no number of nodes is labelled: {reason or 'several classes a node'}", remedy="leave out `top`"
+            )
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -327,6 +334,7 @@ class Question:
             left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
+            claimed_from=self._claimed_from if self.several and threshold is None else (),
             top=top,
             embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
         )
@@ -389,6 +397,3 @@ class Question:
         from fewnode.review.finding import stop
 
         return stop(self, label, recall)
-
-
-_NO_ROWS = np.zeros(0, np.int64)
