@@ -282,15 +282,11 @@ def read_support(path: Path, data: Dataset, several: bool = False) -> list[Said]
     return found
 
 
-def read_query(path: Path, data: Dataset, given: Sequence[int] = ()) -> list[int]:
-    """Nodes from a table `node`; one that is `given` for a class is refused."""
+def read_query(path: Path, data: Dataset) -> list[int]:
+    """Nodes from a table `node`."""
     nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"], exact="node")]
     if not nodes:
         raise FewnodeError(f"{path}: no node in it")
-    if both := [data.node_name(node) for node in nodes if node in given]:
-        raise FewnodeError(
-            f"{path}: node {both[0]!r} is given for a class, and as in none of them; withdraw one of them"
-        )
     return nodes
 
 
