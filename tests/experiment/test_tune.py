@@ -139,9 +139,3 @@ def test_the_command_prints_one_object_and_writes_the_file(
     assert json.loads(out.read_text())["options"] == found["options"]
     assert result.stderr.count("trial") == 4
     assert "choose another --out" in str(run(*asked, "--trials", 4, "--out", out).exception)
-
-
-def test_the_command_says_what_it_found(asked: tuple[object, ...], found: dict[str, Any]) -> None:
-    result = run(*asked, "--trials", 1, "-q")
-    assert result.stderr == ""
-    assert f"validation accuracy {100 * found['trials'][0]['accuracy']:.1f} %" in result.stdout
