@@ -24,10 +24,10 @@ from fewnode.service import answers as a
 from fewnode.service import bodies as b
 from fewnode.service.access import Access, Health, Rules, bug, refusal
 from fewnode.service.desk import Conflict, Desk, PreconditionFailed
-from fewnode.service.lists import read_list
 from fewnode.service.map import map_file
 from fewnode.service.moment import Moment
 from fewnode.service.network import NotFound
+from fewnode.service.search import read_list
 from fewnode.service.table import as_cell
 
 STATIC = Path(__file__).parent / "static"
@@ -255,18 +255,9 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(STATIC / "index.html")
 
-    app.mount("/static", _Static(directory=STATIC, check_dir=False))
-
-
-class _Static(StaticFiles):
-    """Files of the page; asked for again each time, so that a new release is not mixed with an old one."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "no-cache"
-        return response
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False))
 
 
 async def _refuse_unknown(request: Request) -> None:
