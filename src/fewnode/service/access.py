@@ -34,6 +34,7 @@ ALWAYS = {
 }
 ONCE = ("host", "origin", "authorization", "content-type", "content-length", "if-match")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+BUG = (500, "a bug, not your fault", "the log of fewnode serve has more")
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (
     b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
@@ -85,10 +86,6 @@ def refusal(status: int, error: str, hint: str, **headers: str) -> Response:
     return JSONResponse({"error": error, "hint": hint}, status, named)
 
 
-def bug() -> Response:
-    return refusal(500, "a bug, not your fault", "the log of fewnode serve has more")
-
-
 class Refused(Exception):
     """A request that goes no further."""
 
@@ -114,7 +111,7 @@ class Access:
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers.update(ALWAYS)
-                headers.setdefault("cache-control", "no-cache" if of_page and status < 300 else "no-store")
+                headers.setdefault("cache-control", "no-cache" if of_page and status in (200, 304) else "no-store")
                 if self.health.leaving:
                     headers.setdefault("connection", "close")
             await send(message)
@@ -134,7 +131,7 @@ class Access:
             if status and not complete:
                 raise
             if not status:
-                await bug()(scope, receive, fenced)
+                await refusal(*BUG)(scope, receive, fenced)
         finally:
             own = scope["path"] if scope["path"] in ("/", LIVE, READY) else "other"
             route = str(getattr(scope.get("route"), "path", own))
