@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("fewnode.service")
-MAX_BODY_BYTES, MAX_KEYS = 1 << 20, 30_000
-"""Of the body of a request: bytes, and keys of all its objects."""
+MAX_BODY_BYTES, MAX_KEYS, MAX_REQUESTS = 1 << 20, 30_000, 256
+"""Of the body of a request: bytes, and keys of all its objects; and requests that are worked on at a time."""
 ALWAYS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -97,7 +97,7 @@ class Access:
     """Outermost, and plain ASGI: what it refuses costs next to nothing."""
 
     def __init__(self, app: ASGIApp, rules: Rules, health: Health, registry: prometheus.CollectorRegistry) -> None:
-        self.app, self.rules, self.health = app, rules, health
+        self.app, self.rules, self.health, self.under_way = app, rules, health, 0
         labels = ["method", "route", "status"]  # routes are templates: no name of a user's is in them
         self.requests = prometheus.Counter("fewnode_requests", "Requests answered.", labels, registry=registry)
         self.seconds = prometheus.Histogram("fewnode_request_seconds", "Time.", ["route"], registry=registry)
@@ -118,6 +118,7 @@ class Access:
             complete = message["type"] == "http.response.body" and not message.get("more_body")
 
         request, verb = Request(scope, receive), scope["method"] if scope["method"] in METHODS else "other"
+        self.under_way += 1
         try:
             if answer := self._answer(request):
                 await answer(scope, receive, fenced)
@@ -133,6 +134,7 @@ class Access:
             if not status:
                 await refusal(*BUG)(scope, receive, fenced)
         finally:
+            self.under_way -= 1
             own = scope["path"] if scope["path"] in ("/", LIVE, READY) else "other"
             route = str(getattr(scope.get("route"), "path", own))
             self.requests.labels(verb, route, status).inc()
@@ -161,6 +163,8 @@ class Access:
         if path == READY:
             ready = self.health.ready and not self.health.leaving
             return JSONResponse({"ready": ready}, 200 if ready else 503)
+        if self.under_way > MAX_REQUESTS:
+            raise Refused(429, "more is asked at once than can be answered", "come again in a second", retry_after="1")
         if not self.health.ready and not _is_of_page(path):  # which is there at once, and says what it waits for
             why = f"{self.health.stage}, {time.monotonic() - self.health.began:.0f} s"
             raise Refused(503, f"the network is being made ready: {why}", "come again in a second", retry_after="1")

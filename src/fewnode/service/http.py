@@ -232,7 +232,7 @@ def _files(app: FastAPI, service: Service) -> None:
         rows = [[as_cell(entry[name]) for name in ENTRY] for entry in journal["entries"]]
         return file("journal.csv", csv_text([ENTRY, *rows]).encode())
 
-    @app.get("/api/export/{table}.csv", summary="The tables that `fewnode predict` takes")
+    @app.get("/api/export/{table}.csv", summary="`support` or `classes`, as `fewnode predict` takes them")
     def given_table(table: Literal["support", "classes"]) -> Response:
         return file(f"{table}.csv", service.now.support_csv() if table == "support" else service.now.classes_csv())
 
