@@ -330,9 +330,6 @@ def test_suggest(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> N
     among.write_text("node\nnode-7\nnode-8\n")
     fewnode(*asked, "--query", among, "--out", tmp_path / "next.csv")
     assert {line.split(",")[0] for line in (tmp_path / "next.csv").read_text().splitlines()[1:]} == {"node-7", "node-8"}
-    (tmp_path / "no.csv").write_text("node\nnode-7\n")
-    told = fewnode(*asked, "--query", among, "--rejected", tmp_path / "no.csv", "--json").json["suggestions"]
-    assert [row["node"] for row in told] == ["node-8"]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])

@@ -149,7 +149,6 @@ def test_evaluate_all_classes(fewnode, d: Path) -> None:
         ("predict", "--all", "--explain", "--out", "mine.csv"),
         ("predict", "--query", "asked.csv", "--out", "./asked.csv"),
         ("suggest", "--out", "support.csv"),
-        ("suggest", "--rejected", "asked.csv", "--out", "asked.csv"),
     ],
 )
 def test_a_table_that_is_read_is_not_written_over(fewnode, d: Path, asked: tuple[str, ...]) -> None:
@@ -163,16 +162,9 @@ def test_a_table_that_is_read_is_not_written_over(fewnode, d: Path, asked: tuple
 
 def test_columns_of_a_query_that_are_not_read_are_named(fewnode, d: Path) -> None:
     Path("asked.csv").write_text("node;price;text\nn5;3;x\n")
-    for asked in (("predict", "--query", "asked.csv"), ("suggest", "--rejected", "asked.csv")):
-        done = fewnode(asked[0], "--data", d, "--support", "support.csv", *asked[1:])
+    for command in ("predict", "suggest"):
+        done = fewnode(command, "--data", d, "--support", "support.csv", "--query", "asked.csv")
         assert (done.code, "asked.csv: not used: 'price', 'text'; read is node" in done.err) == (0, True)
-
-
-def test_a_node_is_not_in_a_class_and_in_none(fewnode, d: Path) -> None:
-    Path("none.csv").write_text("node\nn40\nn30\n")
-    for more in ((), ("--find",)):
-        done = fewnode("suggest", "--data", d, "--support", "support.csv", "--rejected", "none.csv", *more)
-        assert (done.code, "node 'n30' is given for class 'vpn', and as not in it" in done.err) == (2, True)
 
 
 def test_the_likeliest_are_labelled_whatever_the_threshold(fewnode, d: Path) -> None:

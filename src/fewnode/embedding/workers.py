@@ -159,7 +159,7 @@ def connected(address: str | None, folder: Path, say: Callable[[str], None] = la
         raise FewnodeError("a cluster needs Ray: pip install 'fewnode[cluster]'; the backend local runs without it")
     source = "`address`" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or ""
-    start = "start one with `ray start `head``"
+    start = "start one with `ray start --head`"
     if address not in ("", "auto", "local"):
         if not re.fullmatch(r"[^/]+:[0-9]+", address):
             raise FewnodeError(f"{source} {address}: expected HOST:PORT, such as 10.0.0.1:6379")

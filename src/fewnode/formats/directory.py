@@ -68,7 +68,7 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
 
 def canonical(meta: Mapping[str, Any]) -> str:
     """A manifest's only way to be written."""
-    return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(meta, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _read_manifest(path: Path, expected: str) -> dict[str, Any]:

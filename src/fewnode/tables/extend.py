@@ -15,7 +15,7 @@ from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Relation, is_sparse
-from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency, summed
+from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency
 from fewnode.tables.classes import choose_classes
 from fewnode.tables.edges import NO_EDGES, Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import documents
@@ -179,25 +179,17 @@ def _by_relation(graph: Graph, rows: EdgeRows, owner: str) -> dict[str, EdgeRows
     if rows.kind is None:
         if len(names) > 1 and UNNAMED not in names and len(rows):
             raise FewnodeError(f"{owner} has several kinds of edges: say which the new ones are, {', '.join(names)}")
-        own = UNNAMED if UNNAMED in names else names[0]
-        rows = replace(rows, kind=np.zeros(len(rows), np.int64), names=(own,))
+        rows = replace(rows, names=(UNNAMED if UNNAMED in names else names[0],))
     if unknown := [name for name in rows.names if name not in names]:
-        raise FewnodeError(
-            f"unknown relation {unknown[0]!r}{closest(unknown[0], names)}; {owner} has {', '.join(names)}"
-        )
-    found = {}
-    for name in names:
-        chosen = rows.kind == (rows.names.index(name) if name in rows.names else -1)
-        found[name] = EdgeRows(rows.edge_index[:, chosen], None if rows.weight is None else rows.weight[chosen])
-    return found
+        known = f"{owner} has {', '.join(names)}"
+        raise FewnodeError(f"unknown relation {unknown[0]!r}{closest(unknown[0], names)}; {known}")
+    none = EdgeRows(rows.edge_index[:, :0], None if rows.weight is None else rows.weight[:0])
+    return {**dict.fromkeys(names, none), **dict(rows.by_kind())}
 
 
 def _with_more(relation: Relation, n: int, rows: EdgeRows, scaling: Scaling, facts: EdgeFacts) -> Relation:
     """The relation with more edges. Old ones that none repeats keep their weights, bit by bit."""
-    new = summed(rows, n, relation.directed)
-    facts.repeated += rows.proper - new.nnz
-    facts.zero += int((new.data == 0).sum())
-    new.eliminate_zeros()
+    new = facts.sum(rows, n, relation.directed)
     start = np.pad(relation.adj.indptr, (0, n - relation.adj.shape[0]), mode="edge")
     old = sp.csr_array((relation.adj.data, relation.adj.indices, start), shape=(n, n))
     if not new.nnz:

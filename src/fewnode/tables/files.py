@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewnode._system.files import one_line, readable
+from fewnode._system.files import exclusive, one_line, readable
 from fewnode._system.sheets import (
     LOST_QUOTE,
     MAX_COLUMNS,
@@ -85,16 +85,6 @@ class Table:
         return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
 
 
-def _runs(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, ValueError, OverflowError):
-        pass  # somebody else's, or no number of a process
-    return True
-
-
 def quoted(text: str, mark: str = '"') -> str:
     return mark + text.replace(mark, mark + mark) + mark
 
@@ -126,12 +116,13 @@ class Database:
 
     @cached_property
     def folder(self) -> Path:
-        """Named by this process, so that what a kill left behind is known and cleared away."""
-        for left in self.beside.glob(".fewnode-*-*") if self.beside else ():
-            if not _runs(left.name.split("-")[1]):
-                shutil.rmtree(left, ignore_errors=True)
-        made = tempfile.TemporaryDirectory(prefix=f".fewnode-{os.getpid()}-", dir=self.beside)
-        return Path(self._open.enter_context(made))
+        """One for each dataset, so that what a killed import left behind goes with the next one."""
+        if self.beside is None:
+            return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="fewnode-")))
+        folder = self.beside / ".fewnode-tables"
+        self._open.enter_context(exclusive(folder))
+        self._open.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
