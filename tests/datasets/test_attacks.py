@@ -22,13 +22,6 @@ from fewnode.tables.read import read_tables
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])
 PLAIN: dict[str, Any] = {"edge_index": EDGES, "y": np.array([0, 1, 1, -1])}
-LAYOUT: dict[str, Any] = {
-    "labels": np.array([0, 1]),
-    "adj_data": np.ones(1),
-    "adj_indices": np.array([1]),
-    "adj_indptr": np.array([0, 1, 1]),
-    "adj_shape": np.array([2, 2]),
-}
 
 
 def saved(path: Path, **arrays: Any) -> None:
@@ -88,7 +81,6 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
         x_indptr=np.zeros(5, int),
         x_shape=np.array([4, np.inf]),
     ),
-    "an infinite matrix": lambda path: saved(path, **LAYOUT | {"adj_shape": np.array([2, np.inf])}),
     "half of a character in a class": surrogates("class_names", 0xD800, 97),
     "half of a character in a node": surrogates("node_names", 97, 98, 99, 0xDFFF),
     "half of a character in a note": surrogates("info", 0xD800),

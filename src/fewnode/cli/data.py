@@ -72,7 +72,7 @@ def list_(say: Printing) -> None:
     shown = table(["name", "nodes", "edges", "attributes", "classes"], rows)
     say.result({"datasets": datasets, "builders": list(BUILDERS), "public": list(PUBLIC)}, shown)
     say.note(f"fewnode data build makes {', '.join(BUILDERS)} from raw files")
-    say.note(f"--data also takes, by the loaders of PyG and OGB: {', '.join(PUBLIC)}")
+    say.note(f"--data also takes, by the loaders of PyG: {', '.join(PUBLIC)}")
 
 
 @app.command(cls=Command)

@@ -12,10 +12,10 @@ from fewnode.embedding.projection import Plane
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.interchange import PARTS
 from fewnode.method import Embeds, SeesTask
 from fewnode.model.estimator import Estimator
 
-PARTS = ("train", "valid", "test")
 CLOUD = 40
 """Nodes of a class on the map."""
 WEIGHED = 300
