@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import mmap
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -314,46 +312,6 @@ def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, c
     alive(server)
     told = f"health p99 {1000 * p99:.0f} ms, {refused} of 200 refused"
     figure("service.connections", f"{opened} open connections: {told}")
-
-
-SLOW = {
-    "headers": ("/api/classes", ["-H"]),
-    "bodies": ("/api/classify", ["-B", "-f", "application/json", "-s", "100000"]),
-    "readers": ("/api/map", ["-X", "-w", "10", "-y", "20", "-n", "5", "-z", "32"]),
-}
-"""How slowhttptest is slow: half a header and a line more now and then, half a body, or an answer read by drops."""
-
-
-@sizes(0, 200, 1000)
-@pytest.mark.parametrize("kind", SLOW)
-def test_slow_clients_keep_nobody_waiting(
-    server: Running, tmp_path: Path, figure: Figure, count: int, kind: str
-) -> None:
-    """slowhttptest holds so many connections; meanwhile others get their answers, and it is let go of in the end."""
-    program = shutil.which("slowhttptest")
-    if program is None:
-        pytest.skip("there is no slowhttptest (apt-get install slowhttptest)")
-    address, how = SLOW[kind]
-    pace = ["-c", str(count), "-r", "100", "-i", "3", "-x", "20", "-p", "2", "-l", "45"]
-    asking = ["-j", f"fewnode-{server.port}={TOKEN}", "-u", server.url + address]
-    command = [program, *how, *pace, *asking, "-g", "-o", str(tmp_path / "slow")]
-    slow = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds = []
-    while slow.poll() is None:
-        start = time.perf_counter()
-        assert server.ask("/api/model").status == 200
-        seconds.append(time.perf_counter() - start)
-        time.sleep(0.05)
-    assert slow.returncode == 0
-    rows = list(csv.DictReader((tmp_path / "slow.csv").read_text().splitlines()))
-    held = max(int(row["Connected"]) for row in rows)
-    assert held > count // 4, "it was not slow with as many as it should"
-    if kind != "readers":  # these do not notice
-        assert int(rows[-1]["Connected"]) < held, "nobody was let go of"
-    p99 = float(np.quantile(seconds, 0.99))
-    told = f"others answered within {1000 * p99:.0f} ms (p99)"
-    figure(f"service.slow.{kind}", f"{held} connections of slowhttptest: {told}")
-    alive(server)
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
