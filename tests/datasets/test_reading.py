@@ -17,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import strategies as st
 
 from fewnode import extend, read_tables
 from fewnode.errors import FewnodeError
@@ -62,9 +61,6 @@ def test_every_format_gives_the_same(tmp_path: Path, suffix: str) -> None:
     assert data.node_names == expected.node_names
     assert data.name == "n"
     assert data.encoding == expected.encoding
-
-
-cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "mail"]) | st.text("ab \n\"',;\t", max_size=6)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +180,6 @@ def test_json_with_a_key_of_its_own_in_every_row_is_refused(tmp_path: Path) -> N
         read_tables(tmp_path / "n.jsonl", EDGES)
 
 
-def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
-    rows = [{"id": i, "label": "x"} for i in range(20_000)] + [{"id": -1, "size": 3}]
-    (tmp_path / "n.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    data = read_tables(tmp_path / "n.jsonl", {"s": ["1"], "t": ["-1"]}, numeric=["size"])
-    assert (data.graph.n, data.info["missing"]) == (20_001, {"size": 20_000})
-
-
-# --- word for word ------------------------------------------------------------------------------------------------
-
-
 def test_what_is_no_file_goes_by_its_role() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3], " b": [4, 5, 6]})
     one = {"s": ["2"], "t": ["2"]}
@@ -245,14 +231,6 @@ def test_more_than_half_of_the_edges_are_never_dropped() -> None:
     with pytest.raises(FewnodeError, match="3 of 3 edges have an end that is no node, as '1', '2'") as caught:
         read_tables({"id": list("abcd")}, edges, unknown_ends="drop")
     assert "is 'txid' to 'payer' the right pair of columns" in str(caught.value)
-
-
-def test_other_columns_are_read_as_they_look_unless_only_those_that_are_named() -> None:
-    nodes = {"id": list("abcd"), "arch": list("xyxy"), "text": ["a red fox", "the red den", "a den", "one fox"]}
-    read = read_tables(nodes, {"s": ["a"], "t": ["b"]}, category="arch")
-    assert (read.info["columns"]["text"], read.info["columns"]["arch"]) == ("text", "category")
-    only = read_tables(nodes, {"s": ["a"], "t": ["b"]}, category="arch", only=True)
-    assert only.info["columns"]["text"] == "not used"
 
 
 def test_what_a_killed_import_left_behind_is_cleared_away(tmp_path: Path) -> None:

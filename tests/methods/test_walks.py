@@ -85,12 +85,6 @@ def test_steps_have_the_probabilities_of_the_closed_form(p: float, q: float, dir
     assert 0.001 < stats.chi2.sf(statistic, freedom) < 0.999
 
 
-def test_a_walk_goes_from_source_to_target() -> None:
-    path = Graph.from_edges([[0, 1], [1, 2]], 3, directed=True)
-    rows = random_walks(path, 1, 1, walks=1, length=4, seed=0)
-    assert sorted(rows.tolist()) == [[0, 1, 2, -1], [1, 2, -1, -1], [2, -1, -1, -1]]
-
-
 # --- skip-gram ----------------------------------------------------------------------------------------------------
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import mmap
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -316,92 +313,7 @@ def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, c
     figure("service.connections", f"{opened} open connections: {told}")
 
 
-SLOW = {
-    "headers": ("/api/classes", ["-H"]),
-    "bodies": ("/api/classify", ["-B", "-f", "application/json", "-s", "100000"]),
-    "readers": ("/api/map", ["-X", "-w", "10", "-y", "20", "-n", "5", "-z", "32"]),
-}
-"""How slowhttptest is slow: half a header and a line more now and then, half a body, or an answer read by drops."""
-
-
-@sizes(0, 200, 1000)
-@pytest.mark.parametrize("kind", SLOW)
-def test_slow_clients_keep_nobody_waiting(
-    server: Running, tmp_path: Path, figure: Figure, count: int, kind: str
-) -> None:
-    """slowhttptest holds so many connections; meanwhile others get their answers, and it is let go of in the end."""
-    program = shutil.which("slowhttptest")
-    if program is None:
-        pytest.skip("there is no slowhttptest (apt-get install slowhttptest)")
-    address, how = SLOW[kind]
-    pace = ["-c", str(count), "-r", "100", "-i", "3", "-x", "20", "-p", "2", "-l", "45"]
-    asking = ["-j", f"fewnode-{server.port}={TOKEN}", "-u", server.url + address]
-    command = [program, *how, *pace, *asking, "-g", "-o", str(tmp_path / "slow")]
-    slow = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds = []
-    while slow.poll() is None:
-        start = time.perf_counter()
-        assert server.ask("/api/model").status == 200
-        seconds.append(time.perf_counter() - start)
-        time.sleep(0.05)
-    assert slow.returncode == 0
-    rows = list(csv.DictReader((tmp_path / "slow.csv").read_text().splitlines()))
-    held = max(int(row["Connected"]) for row in rows)
-    assert held > count // 4, "it was not slow with as many as it should"
-    if kind != "readers":  # these do not notice
-        assert int(rows[-1]["Connected"]) < held, "nobody was let go of"
-    p99 = float(np.quantile(seconds, 0.99))
-    told = f"others answered within {1000 * p99:.0f} ms (p99)"
-    figure(f"service.slow.{kind}", f"{held} connections of slowhttptest: {told}")
-    alive(server)
-
-
 # --- ends ---------------------------------------------------------------------------------------------------------
-
-
-def loaded(server: Running, answers: list[tuple[int, bool]], until: threading.Event) -> None:
-    """Asks one after another; notes the status, and whether an accepted request was answered."""
-    body = json.dumps({"nodes": ["node-1", "node-2"], "support": {"a": ["node-3"], "b": ["node-4"]}}).encode()
-    while not until.is_set():
-        sent = False
-        try:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-                connection.sendall(request(server, "/api/classify", "POST", body))
-                sent = True
-                answer = b""
-                while part := connection.recv(1 << 16):
-                    answer += part
-            answers.append((status(answer) if answer else 0, bool(answer) and answer.endswith(b"}")))
-        except ConnectionRefusedError:
-            return
-        except OSError:
-            answers.append((0, not sent))  # a reset before anything was accepted loses nothing
-            return
-
-
-@sizes(0, 10, 100)
-def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
-    given = 0
-    for number in range(count):
-        with serving(run_dir, "--state", tmp_path / f"{number}.json") as server:
-            answers: list[tuple[int, bool]] = []
-            until = threading.Event()
-            askers = [threading.Thread(target=loaded, args=(server, answers, until)) for _ in range(8)]
-            for asker in askers:
-                asker.start()
-            time.sleep(0.3 + 0.05 * (number % 7))
-            server.process.terminate()
-            while server.ask("/health/ready").status == 200:
-                time.sleep(0.01)
-            until.set()  # as a proxy does: nothing new is sent to who is not ready
-            for asker in askers:
-                asker.join()
-            assert server.process.wait(300) == 0
-        given += len(answers)
-        assert [code for code, whole in answers if not whole] == [], "a request that was accepted got no whole answer"
-        assert {code for code, _ in answers} <= {0, 200, 429, 503}
-    assert given
-    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: each that was accepted was answered")
 
 
 ACKNOWLEDGED = mmap.mmap(-1, 64)

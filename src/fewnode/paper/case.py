@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import EpisodeSampler, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.interchange import PARTS
 from fewnode.method import Embeds, SeesTask
@@ -57,7 +57,7 @@ def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -
     }
 
 
-def _beta_by_degree(space: Space, data: Dataset, sampler: EpisodeSampler) -> dict[str, Any] | None:
+def _beta_by_degree(space: Space, data: Dataset, sampler: TaskSampler) -> dict[str, Any] | None:
     """Degree and β of support nodes of many tasks; None for a method that weighs all alike."""
     tasks = [episode.task for episode in sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))]
     weights = [space.prepare(task).beta for task in tasks]

@@ -176,7 +176,7 @@ class Columns:
                 idf[block.start : block.stop] *= 0 if block.kind == "vector" else same
         encoding, found = (data.encoding or {}).get("encoding", {}), dict[str, Number]()
         dates = encoding.get("dates", {})
-        scales = {name: scale for name, scale in encoding.get("numeric", []) if name not in dates}
+        scales = {name: scale for name, scale in encoding.get("numeric", {}).items() if name not in dates}
         for place, title in enumerate(data.feature_names or ()):
             if title.endswith(NUMBER):
                 name = title.removesuffix(NUMBER)

@@ -22,7 +22,7 @@ from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
-from fewnode.service.access import Access, Health, Rules, bug, refusal
+from fewnode.service.access import BUG, Access, Health, Rules, refusal
 from fewnode.service.desk import Conflict, Desk, PreconditionFailed
 from fewnode.service.map import map_file
 from fewnode.service.moment import Moment
@@ -44,10 +44,6 @@ ENTRY = ("number", "when", "by", "what", "undone")
 """Columns of the journal."""
 Version = Annotated[str | None, Header(alias="If-Match")]
 """Make a change only if nothing else has changed since."""
-By = Annotated[b.Who | None, Query()]
-"""Who asks for a change, where there is no body to say it in."""
-Limit = Annotated[int, Query(ge=1, le=1000)]
-Offset = Annotated[int, Query(ge=0, le=1 << 40)]
 How = Annotated[b.AsJudged, Query()]
 Rows = Annotated[str, Query(max_length=20_000, pattern=r"^\d{1,9}(,\d{1,9})*$")]
 
@@ -127,7 +123,7 @@ def _there(app: FastAPI, service: Service) -> None:
         return service.now.search.about(service.now.network.row(node, NotFound))
 
     @get("/api/attributes", response_model=a.Attributes, summary="The attributes that nodes can be searched by")
-    def attributes(search: Annotated[str, Query(max_length=200)] = "", limit: Limit = 50) -> Any:
+    def attributes(search: b.Text = "", limit: b.Limit = 50) -> Any:
         return service.now.search.attributes.listed(search, limit)
 
     @get("/api/columns", response_model=a.Columns, summary="What a new node can be given by")
@@ -159,7 +155,7 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.put_class(name, body, version)
 
     @delete("/api/classes/{name:path}", response_model=a.Kept, summary="Forget a class")
-    def delete_class(name: str, by: By = None, version: Version = None) -> Any:
+    def delete_class(name: str, by: b.Who | None = None, version: Version = None) -> Any:
         return service.desk.delete_class(name, by, version)
 
     @post("/api/answers", response_model=a.Kept, summary="Whether nodes are in a class; all answers, or none")
@@ -175,7 +171,7 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.step(False, body.by, version)
 
     @get("/api/journal", response_model=a.Journal, summary="Every change in a sentence; the newest first")
-    def journal(limit: Limit = 50, offset: Offset = 0) -> Any:
+    def journal(limit: b.Limit = 50, offset: b.Offset = 0) -> Any:
         return service.desk.journal(limit, offset)
 
     @post("/api/nodes", response_model=a.Answer, summary="Attach new nodes and classify them; nothing is trained")
@@ -236,7 +232,7 @@ def _files(app: FastAPI, service: Service) -> None:
         rows = [[as_cell(entry[name]) for name in ENTRY] for entry in journal["entries"]]
         return file("journal.csv", csv_text([ENTRY, *rows]).encode())
 
-    @app.get("/api/export/{table}.csv", summary="The tables that `fewnode predict` takes")
+    @app.get("/api/export/{table}.csv", summary="`support` or `classes`, as `fewnode predict` takes them")
     def given_table(table: Literal["support", "classes"]) -> Response:
         return file(f"{table}.csv", service.now.support_csv() if table == "support" else service.now.classes_csv())
 
@@ -295,4 +291,4 @@ async def _refused(_: Request, error: Exception) -> Response:
         case OSError():  # without the file's place, which is nobody else's business
             why = error.strerror or type(error).__name__
             return refusal(507, f"the change could not be kept: {why}", "nothing was changed; see to the disk")
-    return bug()
+    return refusal(*BUG)
