@@ -78,10 +78,6 @@ class Prepared:
     """The prototypes of GPN+, d x N, which answer in place of the means."""
     left_out: LeftOut | None = None
 
-    @property
-    def shots(self) -> Floats:
-        return self.given.shots
-
 
 class Rows(NamedTuple):
     """Rows of z of some nodes, or of all."""
@@ -123,11 +119,8 @@ class Space:
         return Rows(survey.sample_z[places], some, False, survey.sample_crowding[places])
 
     def lengths(self, rows: Rows) -> Floats:
-        return (
-            self.kept("lengths", lambda: prototypes.row_lengths(rows.z))
-            if rows.whole
-            else prototypes.row_lengths(rows.z)
-        )
+        made = partial(prototypes.row_lengths, rows.z)
+        return self.kept("lengths", made) if rows.whole else made()
 
     def crowd(self, rows: Rows) -> Floats | None:
         """How close nodes lie around each; None where membership does not look at it."""
@@ -231,7 +224,7 @@ class Space:
         z, y = prepared.given.z, prepared.given.y
         near = nearness(z, z, self.head.distance)
         np.fill_diagonal(near, -np.inf)
-        some = prepared.given.is_node & (prepared.shots[y] > 1)
+        some = prepared.given.is_node & (prepared.given.shots[y] > 1)
         temperature = self._temperature(task, prepared, MODES[0])
         return replace(judged, probability=temperature(judged.probability, task, near.max(axis=1)[some]))
 
@@ -260,12 +253,12 @@ class Space:
     def member(self, prepared: Prepared, rows: Rows, share: float) -> NDArray[np.float64]:
         """P(a node is in one of the classes), if that share of the network is."""
         near, crowd = self.near(prepared, rows), self.crowd(rows)
-        return finite(np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64))
+        return finite(np.asarray(self.knows.probability(near, prepared.given.shots, crowd, share), np.float64))
 
     def share_of_members(self, prepared: Prepared) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         rows = self.stand_for_all(self.embedding.survey.sample.size)
-        return self.knows.share(self.near(prepared, rows), prepared.shots, self.crowd(rows))
+        return self.knows.share(self.near(prepared, rows), prepared.given.shots, self.crowd(rows))
 
     @property
     def knows(self) -> MembershipModel:
