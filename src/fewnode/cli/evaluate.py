@@ -109,7 +109,7 @@ def _all_classes(data: str, measured: Measured, asked: Asked, say: Printing) -> 
 
 def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked, say: Printing) -> Result:
     """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
-    from fewnode import evaluation, tasks
+    from fewnode import EpisodeSampler, evaluation, tasks
 
     if not asked.several and measured.pool is None:
         _name_several(dataset, say)
@@ -120,7 +120,7 @@ def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked,
     pool = tasks.read_pool(measured.pool, dataset) if measured.pool else None
     if measured.save_pool:
         shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
-        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
+        drawn = EpisodeSampler(dataset, "test", *shape, asked.seed, asked.queries == "long-tail")
         tasks.save_pool(measured.save_pool, pool or drawn.take(asked.tasks or evaluation.TASKS), dataset)
     how = asked.model_dump(exclude_unset=True)
     results = [evaluation.evaluate(model, dataset, pool=pool, **how)]
