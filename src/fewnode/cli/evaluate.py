@@ -109,7 +109,8 @@ def _all_classes(data: str, measured: Measured, asked: Asked, say: Printing) -> 
 
 def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked, say: Printing) -> Result:
     """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
-    from fewnode import EpisodeSampler, evaluation, tasks
+    from fewnode import evaluation, tasks
+    from fewnode.episodes import EpisodeSampler
 
     if not asked.several and measured.pool is None:
         _name_several(dataset, say)

@@ -195,10 +195,8 @@ class Adapt:
 
         def gradients(t: int) -> Gradients:
             with seeded(train.seed, t):  # what dropout draws
-                meta, episode = self.meta, train[t]
-                loss = (
-                    self._query_loss(reading, episode) if meta else self._class_loss(reading, episode, trained, label)
-                )
+                minimised = (reading, train[t])
+                loss = self._query_loss(*minimised) if self.meta else self._class_loss(*minimised, trained, label)
             if not torch.isfinite(loss):
                 return float(loss.detach()), {}
             slopes = torch.autograd.grad(loss, [*trained.values()], allow_unused=True, materialize_grads=True)
