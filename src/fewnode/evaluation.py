@@ -203,7 +203,7 @@ def _tasks(
         shape = {"way": sampler.n_way, "shot": shot, "query": asked.query, "pool_seed": asked.seed}
         shape |= {"protocol": ALL_CLASSES, "draws": draws, "left_out": list(left_out)}
         return shape, ([sampler[t]] for t in range(draws)), sampler.labelled if asked.several else None
-    way, shot, query = asked_shape = trained_for(method, data, asked.way, asked.shot, asked.query)
+    way, shot, query = asked_shape = _shape(method, data, asked)
     query = max(shot, 5) if asked.described is not None and asked.query is None else query
     count, shape = asked.tasks or TASKS, {"way": way, "shot": shot, "query": query, "queries": asked.queries}
     if asked.described is not None:
@@ -212,18 +212,20 @@ def _tasks(
     if asked.several:
         sampler = SeveralSampler(data, data.split.test, *asked_shape, asked.seed)
     else:
-        sampler = EpisodeSampler(data, "test", *asked_shape, asked.seed, asked.queries == "long-tail")
+        sampler = tasks_of_test(method, data, asked)
     return shape, [[sampler[t] for t in range(count)]], None
 
 
-def trained_for(
-    method: object, data: Dataset, way: int | None, shot: int | None, query: int | None
-) -> tuple[int, int, int]:
+def tasks_of_test(method: object, data: Dataset, asked: Asked) -> EpisodeSampler:
+    """Tasks of the test classes, of one class a node."""
+    return EpisodeSampler(data, "test", *_shape(method, data, asked), asked.seed, asked.queries == "long-tail")
+
+
+def _shape(method: object, data: Dataset, asked: Asked) -> tuple[int, int, int]:
     """N, K and M: what is asked or, where nothing is, what the method was trained for. M is K."""
-    if way is None:
-        way = max(2, min(getattr(method, "way", 5), len(data.split.test)))
-    shot = getattr(method, "shot", 5) if shot is None else shot
-    return way, shot, shot if query is None else query
+    way = asked.way or max(2, min(getattr(method, "way", 5), len(data.split.test)))
+    shot = getattr(method, "shot", 5) if asked.shot is None else asked.shot
+    return way, shot, shot if asked.query is None else asked.query
 
 
 class _Tally:

@@ -110,7 +110,6 @@ def _all_classes(data: str, measured: Measured, asked: Asked, say: Printing) -> 
 def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked, say: Printing) -> Result:
     """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
     from fewnode import evaluation, tasks
-    from fewnode.episodes import EpisodeSampler
 
     if not asked.several and measured.pool is None:
         _name_several(dataset, say)
@@ -120,8 +119,7 @@ def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked,
         raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
     pool = tasks.read_pool(measured.pool, dataset) if measured.pool else None
     if measured.save_pool:
-        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
-        drawn = EpisodeSampler(dataset, "test", *shape, asked.seed, asked.queries == "long-tail")
+        drawn = evaluation.tasks_of_test(model, dataset, asked)
         tasks.save_pool(measured.save_pool, pool or drawn.take(asked.tasks or evaluation.TASKS), dataset)
     how = asked.model_dump(exclude_unset=True)
     results = [evaluation.evaluate(model, dataset, pool=pool, **how)]
