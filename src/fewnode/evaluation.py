@@ -187,8 +187,8 @@ def _tasks(
     sampler: Any
     if pool is not None:
         shape: dict[str, Any] = pool_shape(pool)
-        own: dict[str, Any] = {**shape, "tasks": len(pool)}
-        if wrong := [name for name, value in own.items() if getattr(asked, name) not in (None, value)]:
+        own = {**shape, "tasks": len(pool)}.items()
+        if wrong := [name for name, value in own if getattr(asked, name) not in (None, value)]:
             raise FewnodeError("a pool has its own tasks", remedy=f"leave out `{'`, `'.join(wrong)}`")
         if not pool:
             raise FewnodeError("at least one task is needed, and the pool has none")
@@ -306,8 +306,7 @@ def fit_without_base(method: str | type, data: Dataset, seed: int = 0, options: 
     if isinstance(made, Embeds) and isinstance(method, str) and not needs_base(made):  # and so it is calibrated
         return Estimator(method, seed=seed, **options).fit(replace(data, split=ClassSplit((), (), ())))
     made.fit(data.graph, TaskSampler.none(), TaskSampler.none())
-    fitted: Fitted = made
-    return fitted
+    return made  # type: ignore[no-any-return]
 
 
 def join(results: Sequence[Result]) -> Result:
