@@ -88,7 +88,7 @@ def test_a_malformed_episode_is_refused(support_y: list[int], query_y: list[int]
 
 def test_no_base_classes_is_a_sampler_without_tasks() -> None:
     nothing = EpisodeSampler.none()
-    assert nothing.members == []
+    assert not nothing.members
     for ask in (lambda: nothing[0], lambda: nothing.take(1)):
         with pytest.raises(FewnodeError, match="there are no base classes to learn from; choose a method"):
             ask()

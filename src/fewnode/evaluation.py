@@ -15,7 +15,7 @@ import numpy as np
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.display import Shown
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Embeds, Fitted, Transductive, answering, needs_base, predict_tasks
@@ -314,7 +314,7 @@ def fit_without_base(method: str | type, data: Dataset, seed: int = 0, options: 
     made: Any = build_method(method, seed, options)
     if isinstance(made, Embeds) and isinstance(method, str) and not needs_base(made):  # and so it is calibrated
         return Estimator(method, seed=seed, **options).fit(replace(data, split=ClassSplit((), (), ())))
-    made.fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
+    made.fit(data.graph, TaskSampler.none(), TaskSampler.none())
     fitted: Fitted = made
     return fitted
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fewnode._system.files import read_lines, write_text
 from fewnode.class_labels import as_members, class_index
 from fewnode.dataset import Dataset
-from fewnode.episodes import Described, Episode, EpisodeSampler, Task, choose, uniform
+from fewnode.episodes import Described, Episode, Task, TaskSampler, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.nodes import refuse_twice
@@ -178,7 +178,7 @@ def described_tasks(
             f"{way}-way tasks need {way} classes with a description and {need} nodes, there are {len(large)}: choose "
             "a smaller way or fewer queries"
         )
-    drawn = EpisodeSampler.among(large, way, max(shot, 1), query, seed).take(count)
+    drawn = TaskSampler(large, way, max(shot, 1), query, seed).take(count)
     return [_with_descriptions(data, episode, rows, shot > 0) for episode in drawn]
 
 

@@ -247,7 +247,7 @@ def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
     [
         ({"lable": "x"}, "there is no option 'lable' (did you mean 'label'?)"),
         ({"weight": "a", "relation": "a"}, "weight and relation are two columns, and the two of them have one name"),
-        ({"min_count": 0}, "expected at least 1, 0 to 1, at least 1"),
+        ({"min_count": 0}, "min_count: found 0, expected at least 1"),
         ({"missing": ("", "x")}, "missing '' says that only empty cells are missing"),
         ({"hierarchy": " "}, "hierarchy ' ': expected a mark such as | or /"),
         ({"split": "1,1,1", "test_classes": "t"}, "split deals the classes, and train_classes"),

@@ -9,9 +9,8 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
-from fewnode.methods.features import DEGREE_BINS, clustering, degree_features, structural_features
+from fewnode.methods.features import DEGREE_BINS, degree_features, structural_features
 from fewnode.methods.propagation import Propagation
-from graphs import random_graph
 
 
 def test_degree_features_of_the_star_by_hand(star: Graph) -> None:
@@ -19,17 +18,7 @@ def test_degree_features_of_the_star_by_hand(star: Graph) -> None:
     assert x[:, :DEGREE_BINS].argmax(axis=1).tolist() == [2, 1, 1, 1]
     assert np.array_equal(x[:, :DEGREE_BINS].sum(axis=1), np.ones(4))
     hub, leaf = np.log([4, 2])
-    assert np.allclose(x[:, DEGREE_BINS:], [[hub, hub, leaf, leaf, 0]] + 3 * [[leaf, leaf, hub, hub, 0]])
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_clustering_is_the_share_of_joined_neighbours(seed: int) -> None:
-    graph = random_graph(seed)
-    joined = (graph.adj + graph.adj.T).toarray() > 0
-    for v, share in enumerate(clustering(graph)):
-        around = joined[np.ix_(joined[v], joined[v])]
-        pairs = around.shape[0] * (around.shape[0] - 1)
-        assert share == pytest.approx(around.sum() / pairs if pairs else 0)
+    assert np.allclose(x[:, DEGREE_BINS:], [[hub, hub, leaf, leaf]] + 3 * [[leaf, leaf, hub, hub]])
 
 
 @pytest.mark.parametrize("kind", ["degree", "svd", "walks"])

@@ -13,8 +13,7 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.recognition.question import Question
-from fewnode.review.labelling import unlabelled
-from fewnode.review.suggestions import Suggestion
+from fewnode.review.labelling import Suggestion, unlabelled
 
 
 def asked(model: Estimator, data: Dataset, first: list[int], names: str, no: list[int] | None = None) -> Question:

@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -315,51 +314,6 @@ def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, c
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
-
-
-def loaded(server: Running, answers: list[tuple[int, bool]], until: threading.Event) -> None:
-    """Asks one after another; notes the status, and whether an accepted request was answered."""
-    body = json.dumps({"nodes": ["node-1", "node-2"], "support": {"a": ["node-3"], "b": ["node-4"]}}).encode()
-    while not until.is_set():
-        sent = False
-        try:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-                connection.sendall(request(server, "/api/classify", "POST", body))
-                sent = True
-                answer = b""
-                while part := connection.recv(1 << 16):
-                    answer += part
-            answers.append((status(answer) if answer else 0, bool(answer) and answer.endswith(b"}")))
-        except ConnectionRefusedError:
-            return
-        except OSError:
-            answers.append((0, not sent))  # a reset before anything was accepted loses nothing
-            return
-
-
-@sizes(0, 10, 100)
-def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
-    given = 0
-    for number in range(count):
-        with serving(run_dir, "--state", tmp_path / f"{number}.json") as server:
-            answers: list[tuple[int, bool]] = []
-            until = threading.Event()
-            askers = [threading.Thread(target=loaded, args=(server, answers, until)) for _ in range(8)]
-            for asker in askers:
-                asker.start()
-            time.sleep(0.3 + 0.05 * (number % 7))
-            server.process.terminate()
-            while server.ask("/health/ready").status == 200:
-                time.sleep(0.01)
-            until.set()  # as a proxy does: nothing new is sent to who is not ready
-            for asker in askers:
-                asker.join()
-            assert server.process.wait(300) == 0
-        given += len(answers)
-        assert [code for code, whole in answers if not whole] == [], "a request that was accepted got no whole answer"
-        assert {code for code, _ in answers} <= {0, 200, 429, 503}
-    assert given
-    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: each that was accepted was answered")
 
 
 ACKNOWLEDGED = mmap.mmap(-1, 64)

@@ -52,13 +52,10 @@ def test_a_description_that_disagrees_is_said_to(texts_service: InProcess) -> No
     ("body", "said"),
     [
         ({}, 'Value error, give "support", "description" or both'),
-        ({"support": []}, 'Value error, give "support", "description" or both'),
         ({"support": [], "description": None}, 'Value error, give "support", "description" or both'),
         ({"description": 7}, "description: Input should be a valid string"),
-        ({"description": ["mail"]}, "description: Input should be a valid string"),
         ({"description": "x" * (MAX_LENGTH + 1)}, "description: String should have at most 10000 characters"),
         ({"description": "mail \x00"}, "description: Value error, a description must not hold control characters"),
-        ({"description": "mail \x1b[2J"}, "description: Value error, a description must not hold control characters"),
     ],
 )
 def test_what_is_no_description_is_refused_before_it_is_read(
@@ -95,9 +92,6 @@ def test_why_names_the_words_of_a_description(texts_service: InProcess) -> None:
     "body",
     [
         {"descriptions": {}},
-        {"descriptions": {"a": None}},
-        {"descriptions": {"": "mail"}},
-        {"descriptions": {"a": "x" * (MAX_LENGTH + 1)}},
         {"descriptions": {"a": "mail", "A": "mail"}},
         {"descriptions": {"a": "mail"}, "support": {"A": ["mail-1"]}},
         {"descriptions": {f"d{i}": "mail" for i in range(101)}, "support": {f"s{i}": ["mail-1"] for i in range(100)}},

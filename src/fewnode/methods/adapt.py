@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from fewnode._system.kept import Kept
 from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.sparse import normalised
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Episode, Task, TaskSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.directory import need_shapes
 from fewnode.gpn import Encoder
@@ -173,10 +173,10 @@ class Adapt:
     seed: int = 0
     _kept: Kept = field(default_factory=lambda: Kept(1), init=False, repr=False)
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Adapt:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Adapt:
         return self.fit_in_steps(graph, train, valid, QUIET)
 
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> Adapt:
+    def fit_in_steps(self, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal) -> Adapt:
         need_attributes(graph)
         self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
-from fewnode.episodes import Batch, EpisodeSampler
+from fewnode.episodes import Batch, TaskSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph, Ints
@@ -90,10 +90,10 @@ class GPN:
         """Queries a class in training, where the formulation has a number of its own."""
         return 20 if self.formulation == "authors" else None
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPN:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> GPN:
         return self.fit_in_steps(graph, train, valid, QUIET)
 
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> GPN:
+    def fit_in_steps(self, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal) -> GPN:
         need_attributes(graph)
         self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
@@ -168,7 +168,7 @@ class GPN:
             return networks.Networks(encoder, networks.build_valuator(self.valuator, n_features, self.eps))
 
     def learner(
-        self, dropout: float, graph: Graph, train: EpisodeSampler
+        self, dropout: float, graph: Graph, train: TaskSampler
     ) -> tuple[Engine, Weights, Callable[[int], Gradients]]:
         """New weights, and the loss and gradients of batch k by them: `batch` episodes, none of them twice."""
         engine, weights = self._engine_on(graph, dropout), self._first_weights(graph.n_features, dropout)
@@ -180,7 +180,7 @@ class GPN:
         return engine, weights, gradients
 
     def _train(
-        self, dropout: float, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal
+        self, dropout: float, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal
     ) -> tuple[Weights, History]:
         engine, weights, gradients = self.learner(dropout, graph, train)
         pool = Batch.of(valid.take(VALID_TASKS))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fewnode._system.kept import Kept
 from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.sparse import normalised
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Task, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
@@ -50,7 +50,7 @@ class Logistic:
     centre: bool = True
     _kept: Kept = field(default_factory=lambda: Kept(1), init=False, repr=False)
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Logistic:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Logistic:
         """Look at the attributes; no episode is looked at."""
         self._check()
         need_attributes(graph)

@@ -20,7 +20,7 @@ from fewnode.embedding.attributes import need_attributes
 from fewnode.embedding.diffusion import Diffusion, Operators
 from fewnode.embedding.directions import Axes
 from fewnode.embedding.projection import centred, mean_direction
-from fewnode.episodes import Batch, EpisodeSampler
+from fewnode.episodes import Batch, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph
@@ -60,7 +60,7 @@ class Propagation:
     rank: int = 256
     seed: int = 0
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Propagation:
         """Look at the attributes of the graph, and choose by the labels of training and validation classes."""
         need_attributes(graph)
         if self.steps is not None and not 0 <= self.steps <= MAX_STEPS:
@@ -82,7 +82,7 @@ class Propagation:
         distance = METRICS[0] if self.distance is None else self.distance
         return [Choice(*choice, distance) for choice in product(scalings, diffusions, centres)]
 
-    def _best(self, graph: Graph, choices: list[Choice], train: EpisodeSampler, valid: EpisodeSampler) -> Choice:
+    def _best(self, graph: Graph, choices: list[Choice], train: TaskSampler, valid: TaskSampler) -> Choice:
         """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
         if len(choices) == 1:
             return choices[0]

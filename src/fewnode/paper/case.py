@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import EpisodeSampler, Task, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.interchange import PARTS
@@ -66,7 +66,7 @@ def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
     return model.space(data.graph).prepare(task).beta if isinstance(model.method_, Embeds) else None
 
 
-def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, Any] | None:
+def _beta_by_degree(model: Estimator, data: Dataset, sampler: TaskSampler) -> dict[str, Any] | None:
     """Degree and β of support nodes of many tasks; None for a method that weighs all alike."""
     tasks = [episode.task for episode in sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))]
     weights = [_beta(model, data, task) for task in tasks]

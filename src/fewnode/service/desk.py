@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import groupby
 
-from pydantic import TypeAdapter
-
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
@@ -27,7 +25,6 @@ RECENT = 50
 """Changes that a page shows at once."""
 SHOWN = 20
 """Nodes that are named where some are gone."""
-_CLASS_NAME: TypeAdapter[str] = TypeAdapter(b.ClassName)
 Loaded = tuple[Estimator, Dataset, bool]
 """A model, its network, and whether somebody trained the model."""
 
@@ -125,7 +122,6 @@ class Desk:
             classes = now.state.classes
             if why := alike(name, classes):
                 raise Conflict(why)
-            _CLASS_NAME.validate_python(name)
             nodes = list(dict.fromkeys(now.name(node) for node in body.support))
             if name not in classes and len(classes) >= b.MAX_CLASSES:
                 raise FewnodeError(f"there are {b.MAX_CLASSES} classes already, which is the limit")

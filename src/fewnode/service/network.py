@@ -53,7 +53,7 @@ class Network:
     ) -> None:
         """`first` is the network of the dataset alone; `stored`: what rows are made from, and z of the last nodes."""
         self.model, self.data, self.trained, self.first = model, data, trained, first or self
-        self.reader, self.embeds = NodeReader(data), isinstance(model.method_, Embeds)
+        self.embeds = isinstance(model.method_, Embeds)
         self.space: Space | None = None
         self._stored: StoredViews | None = None
         if stored is not None and self.first.space is not None:
@@ -109,6 +109,10 @@ class Network:
         return None if label == UNKNOWN else self.data.class_names[label]
 
     # --- more nodes ---
+
+    @cached_property
+    def reader(self) -> NodeReader:
+        return NodeReader(self.data)
 
     def appended(self, batches: Sequence[Sequence[NewNode]]) -> Network:
         """The network with more nodes behind its own, in the batches in which they came.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,48 +31,19 @@ from fewnode.tables.roles import NOT_USED
 from fewnode.tables.spec import ImportSpec
 
 
-@dataclass(frozen=True, eq=False)
 class NodeReader:
     """How a dataset takes new nodes: by rows with the columns of its tables, else by attributes with their names."""
 
-    data: Dataset
-
-    @cached_property
-    def imported(self) -> Imported | None:
-        """What the dataset keeps of its import, if it was imported from tables."""
-        return Imported.of(self.data) if self.data.encoding else None
-
-    @cached_property
-    def encoding(self) -> Encoding:
-        return self.imported.encoding if self.imported else Encoding()
-
-    @cached_property
-    def _spec(self) -> ImportSpec:
-        return self.imported.rows_like_these() if self.imported else ImportSpec()
-
-    @cached_property
-    def used(self) -> list[str]:
-        """The columns that attributes are made of; what an encoder makes of the text is none of them."""
-        made = {COLUMN} if self.imported and self.imported.encoder else set()
-        return [column for column in self.encoding.columns if column not in made]
-
-    @property
-    def label(self) -> str | None:
-        return self._spec.label
-
-    @cached_property
-    def _columns(self) -> list[str]:
-        return [*self.used, *filter(None, [self.label])]
-
-    @cached_property
-    def _unused(self) -> set[str]:
-        uses = self.data.info.get("columns")
-        return {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
-
-    @cached_property
-    def _attributes(self) -> dict[str, int]:
-        names = self.data.feature_names or tuple(map(str, range(self.data.graph.n_features)))
-        return {name: i for i, name in enumerate(names)}
+    def __init__(self, data: Dataset) -> None:
+        self.data, self.imported = data, Imported.of(data) if data.encoding else None
+        self.encoding = self.imported.encoding if self.imported else Encoding()
+        self._spec = self.imported.rows_like_these() if self.imported else ImportSpec()
+        made = {COLUMN} if self.imported and self.imported.encoder else set()  # by an encoder, of the text
+        self.used, self.label = [column for column in self.encoding.columns if column not in made], self._spec.label
+        self._columns, uses = [*self.used, *filter(None, [self.label])], data.info.get("columns")
+        self._unused = {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
+        names = data.feature_names or tuple(map(str, range(data.graph.n_features)))
+        self._attributes = {name: i for i, name in enumerate(names)}
 
     # --- what is said of a node ---
 

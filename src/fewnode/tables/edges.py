@@ -16,7 +16,7 @@ from fewnode.graph import Ints
 from fewnode.relations import UNNAMED, EdgeRows, unfit
 from fewnode.tables.columns import Column
 from fewnode.tables.files import Database, Source, Table, need_columns, quoted, title
-from fewnode.tables.rows import MARK, OWN, Rows, named_tables, need_exact
+from fewnode.tables.rows import MARK, OWN, Rows, named_tables
 from fewnode.tables.spec import ImportSpec
 
 EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
@@ -147,7 +147,6 @@ def _read(
         return {ends[0]: "source", ends[1]: "target", **{c: use for c, use in more.items() if c in header}}
 
     table = database.read(source, what, choose, spec, not spec.no_header, kind)
-    need_exact(database, table)
     ends = [*table.uses][:2]
     is_text = str(source).lower().removesuffix(".gz").endswith((".csv", ".tsv", ".tab", ".txt"))
     unsure = is_text and not any(named) and not spec.no_header and tuple(ends) not in ENDS

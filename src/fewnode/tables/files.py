@@ -321,12 +321,10 @@ def _as_text(cells: str, kind: str) -> tuple[str, str]:
         return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
     if kind.startswith(("STRUCT", "MAP", "UNION")):
         return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
-    if kind in ("FLOAT", "DOUBLE"):  # 7.0 reads 7: pandas makes those of ids
-        limit = 2**24 if kind == "FLOAT" else 2**53
-        whole = f"{cells} = trunc({cells}) AND abs({cells}) < {limit}"
-        is_number = f"{cells} IS NOT NULL AND NOT isnan({cells})"
-        wide = f"CASE WHEN {whole} THEN CAST(CAST({cells} AS BIGINT) AS VARCHAR) ELSE CAST({cells} AS VARCHAR) END"
-        return f"float{limit}", f"CASE WHEN {is_number} THEN {wide} END"
+    if kind in ("FLOAT", "DOUBLE"):  # 7.0 reads 7, as pandas makes those of ids; beyond its digits it is no id
+        whole = f"{cells} = trunc({cells}) AND abs({cells}) < {2**24 if kind == 'FLOAT' else 2**53}"
+        number = f"CASE WHEN {whole} THEN CAST(CAST({cells} AS BIGINT) AS VARCHAR) ELSE CAST({cells} AS VARCHAR) END"
+        return "text", f"CASE WHEN NOT isnan({cells}) THEN {number} END"
     if kind == "BLOB":
         return "text", f"decode({cells})"
     return "text", f"CAST({cells} AS VARCHAR)"

@@ -182,16 +182,11 @@ def texts_of(rows: Rows, encoding: Encoding) -> tuple[str, ...] | None:
 
 def _words(spec: ImportSpec) -> dict[str, Any]:
     """Which words of the text columns become attributes."""
-    stop = spec.stop_words
-    if isinstance(stop, (str, Path)) and stop not in ("english", "none"):
-        stop = {line.strip().lower() for _, line in read_lines(Path(stop))}
-    stop = {"english": STOP_WORDS, "none": ()}[stop] if isinstance(stop, str) else stop
-    return {
-        "size": spec.vocabulary,
-        "min_documents": spec.min_count,
-        "max_share": spec.max_share,
-        "stop_words": frozenset(stop),
-    }
+    stop = {"english": STOP_WORDS, "none": ()}.get(str(spec.stop_words), spec.stop_words)
+    if isinstance(stop, (str, Path)):
+        stop = [line.strip().lower() for _, line in read_lines(Path(stop))]
+    limits = {"size": spec.vocabulary, "min_documents": spec.min_count, "max_share": spec.max_share}
+    return {**limits, "stop_words": frozenset(stop)}
 
 
 # --- what a user should know of the tables, though nothing may be wrong with them ---------------------------------

@@ -129,17 +129,11 @@ def may_be_the_answer(column: Column, name: str, role: str, y: Ints) -> str | No
     most = 2 * (sizes > 0).sum() if role == "numeric" else len(sizes) + MANY_VALUES
     if (sizes > 0).sum() < 2 or len(np.unique(values[seen])) > most:
         return None
-    share, chance = _told(y[seen], values[seen]), sizes.max() / seen.sum()
+    table = np.zeros((int(values.max()) + 1, len(sizes)), np.int64)
+    np.add.at(table, (values[seen], y[seen]), 1)
+    second, most = np.sort(np.pad(table, ((0, 0), (1, 0))), axis=1)[:, -2:].T
+    told = most[most - 1 > second].sum()  # nodes whose class is that of most *other* nodes with the same value
+    share, chance = told / seen.sum(), sizes.max() / seen.sum()
     if share < TELLING or 1 - share > (1 - chance) / 2:
         return None
     return f"it tells the class of {100 * share:.0f} % of the labelled nodes"
-
-
-def _told(y: Ints, values: Ints) -> float:
-    """The share of nodes whose class is that of most *other* nodes with the same value."""
-    pairs, counts = np.unique(np.stack([values, y]), axis=1, return_counts=True)
-    told = 0
-    for value in np.unique(pairs[0]):
-        largest = np.sort(counts[pairs[0] == value])[::-1]
-        told += int(largest[0]) if largest[0] - 1 > (largest[1] if len(largest) > 1 else 0) else 0
-    return told / len(y)
