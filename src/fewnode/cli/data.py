@@ -215,9 +215,7 @@ def _import_file(source: Path, out: Path, spec: ImportSpec, limit: int | None, p
 class Raw(Target):
     """Raw files."""
 
-    name: str = option(
-        "debian, amazon-clothing, amazon-electronics, dblp or reddit.", ..., metavar="NAME", door="argument"
-    )
+    name: str = option("amazon-clothing, amazon-electronics, dblp or reddit.", ..., metavar="NAME", door="argument")
     raw: Path = option("Directory with the raw files.", ...)
 
 
