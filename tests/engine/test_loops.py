@@ -40,7 +40,6 @@ def test_products_of_any_width_are_scipys(width: int, dtype: type, index: type) 
     assert np.allclose(CSR(*given, (80, 50)).multiply_transposed(dense), chosen.T @ dense, atol=tolerance)
     vector = np.ascontiguousarray(dense[:, 0])
     assert np.allclose(loops.dots(*given, vector[:50]), chosen @ vector[:50], atol=tolerance)
-    assert np.allclose(loops.spread(*given, vector, 50)[:, 0], chosen.T @ vector, atol=tolerance)
 
 
 def test_a_hop_is_the_closed_neighbourhood(star: Graph) -> None:
