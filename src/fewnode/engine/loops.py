@@ -250,26 +250,3 @@ def renumber(local: Array, nodes: Array, place: Array, in_order: bool = False) -
     for c in range(seen):
         place[columns[c]] = -1
     return columns, own
-
-
-@compiled
-def dots(start: Array, stop: Array, indices: Array, values: Array, vector: Array) -> Array:
-    """sparse @ vector. Four sums side by side: one would wait for itself at every entry."""
-    n = start.size
-    out = np.empty(n, vector.dtype)
-    for i in range(n):
-        later = min(i + AHEAD, n - 1)
-        fetch(indices, values, start[later], stop[later])
-        e, total_0, total_1 = start[i], vector.dtype.type(0), vector.dtype.type(0)
-        total_2, total_3 = total_0, total_1
-        while e + 4 <= stop[i]:
-            total_0 += values[e] * vector[np.uint64(indices[e])]
-            total_1 += values[e + 1] * vector[np.uint64(indices[e + 1])]
-            total_2 += values[e + 2] * vector[np.uint64(indices[e + 2])]
-            total_3 += values[e + 3] * vector[np.uint64(indices[e + 3])]
-            e += 4
-        while e < stop[i]:
-            total_0 += values[e] * vector[np.uint64(indices[e])]
-            e += 1
-        out[i] = (total_0 + total_1) + (total_2 + total_3)
-    return out

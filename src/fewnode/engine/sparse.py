@@ -68,8 +68,6 @@ class CSR:
 
     def multiply(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self @ dense."""
-        if dense.shape[1] == 1:
-            return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
         step, out = dense.shape[1], np.empty((self.shape[0], dense.shape[1]), dense.dtype)
         if step >= 2 * WIDE and int((self.stop - self.start).sum()) >= OFTEN * dense.shape[0]:
             step = PANEL
