@@ -68,7 +68,6 @@ $(VENV)/.check: $(VENV)/.dev
 FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint lint-page browser audit
-	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
 	@command -v nginx >/dev/null || $(APT) install -y --no-install-recommends nginx-light >/dev/null 2>&1 || true
 	$(BIN)/pytest -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage

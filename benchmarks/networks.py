@@ -8,9 +8,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.graph import Graph
+from fewnode.graph import Block, Graph
 
 
 @dataclass(frozen=True)

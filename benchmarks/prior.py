@@ -19,7 +19,7 @@ import fewnode
 from fewnode.embedding.projection import ViewProjection, sampled
 from fewnode.embedding.sources import STRUCTURE
 from fewnode.embedding.views import prior
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import TaskSampler
 from fewnode.graph import Graph, Ints
 from fewnode.method import space_of
 from fewnode.methods.plus import GPNPlus
@@ -84,7 +84,7 @@ def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, flo
     for name in names:
         data = fewnode.load(name if name == "debian" else data_dir / f"{name}.npz")
         members = known_classes(data)
-        space = space_of(GPNPlus().fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none()), data.graph)
+        space = space_of(GPNPlus().fit(data.graph, TaskSampler.none(), TaskSampler.none()), data.graph)
         ways = [way for way in WAYS if way <= len(members)]
         named = [task for way in (2, 5, 10) for task in named_tasks(data, members, way, TASKS)]
         own = [task for way in ways for task in calibration_tasks(members, way, count=TASKS)] + named

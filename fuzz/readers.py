@@ -130,7 +130,7 @@ def readers(folder: Path) -> dict[str, Reader]:
     )
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
-    found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True), _npz(weighed=True)), 2)
+    found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(weighed=True)), 2)
     found["network"] = Reader(at("w/f_network", lambda path: load(path.parent)), (b"0\t1\n1\t2\n",), 4)
     found["support"] = Reader(at("s.csv", lambda path: read_support(path, data)), (b"node,class\nn1,a\nn2,'=b\n",), 8)
     found["classes"] = Reader(at("k.csv", read_classes), (b"class,description\na,some words\nb,\n",), 8)
@@ -225,21 +225,14 @@ def _npy() -> bytes:
     return buffer.getvalue()
 
 
-def _npz(benchmark: bool = False, weighed: bool = False) -> bytes:
+def _npz(weighed: bool = False) -> bytes:
     buffer = io.BytesIO()
-    y = np.repeat([0, 1], 3)
     csr = {"data": np.ones(2, np.float32), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2, 2, 2, 2, 2])}
-    if benchmark:
-        arrays: dict[str, Any] = {f"adj_{k}": v for k, v in csr.items()} | {"adj_shape": np.array([6, 6]), "labels": y}
-    else:
-        arrays = {f"x_{k}": v for k, v in csr.items()} | {"x_shape": np.array([6, 3]), "y": y}
-        arrays |= {"edge_index": np.array([[0, 1], [1, 2]]), "class_names": np.array(["a", "b"])}
+    arrays: dict[str, Any] = {f"x_{part}": array for part, array in csr.items()} | {"x_shape": np.array([6, 3])}
+    arrays |= {"y": np.repeat([0, 1], 3), "edge_index": np.array([[0, 1], [1, 2]]), "class_names": np.array(["a", "b"])}
     if weighed:
-        arrays |= {
-            "edge_weight": np.array([1.5, 9.0]),
-            "edge_type": np.array([0, 1]),
-            "relation_names": np.array(["p", "q"]),
-        }
+        names = np.array(["p", "q"])
+        arrays |= {"edge_weight": np.array([1.5, 9.0]), "edge_type": np.array([0, 1]), "relation_names": names}
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.dataset import ClassSplit, Dataset, only_class
+from fewnode.class_labels import only_class
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
 
 CLASSES = 12

@@ -11,7 +11,6 @@ from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
-from fewnode.model.estimator import Estimator
 from fewnode.tasks import AllClassesSampler
 
 
@@ -24,14 +23,6 @@ def lonely(counts: tuple[int, ...], unknown: int = 3) -> Dataset:
     y = np.concatenate([np.repeat(np.arange(len(counts)), counts), np.full(unknown, -1)])
     x = np.eye(len(counts) + 1, dtype=np.float32)[y]
     return Dataset(Graph.from_edges(np.zeros((2, 0), int), y.size, x), y, ClassSplit((), (), ()), name="lonely")
-
-
-def test_a_draw_is_a_pure_function_of_seed_and_index(planted: Dataset) -> None:
-    one, other = (AllClassesSampler(planted, 3, seed=7) for _ in range(2))
-    other[3], other[9]  # what was drawn before does not matter
-    assert np.array_equal(one[5].support, other[5].support)
-    assert not np.array_equal(one[5].support, one[6].support)
-    assert not np.array_equal(one[5].support, AllClassesSampler(planted, 3, seed=8)[5].support)
 
 
 def test_the_stream_of_draws_never_changes() -> None:
@@ -116,13 +107,3 @@ def test_a_method_that_needs_base_classes_says_so(planted: Dataset) -> None:
         _evaluate("logistic", planted, tasks=1, transductive=True)
     with pytest.raises(FewnodeError, match="has no option 'stepps'"):
         _evaluate("logistic", planted, tasks=1, options={"stepps": 2})
-
-
-def test_the_answers_of_others_do_not_matter(planted: Dataset) -> None:
-    """Inductive methods: fewer queries, the same answers to those that stay."""
-    method = Estimator("logistic").method_
-    method.fit(planted.graph, None, None)
-    every, few = AllClassesSampler(planted, 2)[0], AllClassesSampler(planted, 2, query=3)[0]
-    place = [every.query.tolist().index(v) for v in few.query]
-    found = method.predict_proba(planted.graph, every.task)[place]
-    assert np.allclose(found, method.predict_proba(planted.graph, few.task), atol=1e-6)

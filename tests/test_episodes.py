@@ -43,11 +43,6 @@ def test_shape_and_disjointness(planted: Dataset) -> None:
         assert np.array_equal(classes[task.query_y, 0], planted.y[task.query])
 
 
-def test_a_sampler_holds_its_own_classes_only(planted: Dataset) -> None:
-    train = EpisodeSampler(planted, "train", 3, 2)
-    assert set(planted.y[np.concatenate(train.members)]) == set(planted.split.train)
-
-
 def test_every_class_and_node_is_drawn_equally_often(planted: Dataset) -> None:
     sampler = EpisodeSampler(planted, "train", 2, 1, 1)
     tasks = [sampler[t] for t in range(3000)]
@@ -93,7 +88,7 @@ def test_a_malformed_episode_is_refused(support_y: list[int], query_y: list[int]
 
 def test_no_base_classes_is_a_sampler_without_tasks() -> None:
     nothing = EpisodeSampler.none()
-    assert nothing.members == []
+    assert not nothing.members
     for ask in (lambda: nothing[0], lambda: nothing.take(1)):
         with pytest.raises(FewnodeError, match="there are no base classes to learn from; choose a method"):
             ask()

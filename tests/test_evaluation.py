@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, f1_score, r
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import evaluate, join, score
+from fewnode.evaluation import evaluate, score
 from fewnode.graph import Graph, Ints
 from fewnode.scores import auroc, average_precision, half_width, interval, measure, tail
 from fewnode.tasks import read_pool, save_pool
@@ -112,29 +112,9 @@ def test_what_means_nothing_is_named(planted: Dataset, how: dict[str, object], s
         evaluate(Guess(), planted, **how)
 
 
-def test_interval_covers_the_truth_95_times_of_100() -> None:
-    rng = np.random.default_rng(0)
-    hits = [abs((got := interval(rng.normal(0.3, 0.1, (1, 20)))).mean - 0.3) < got.ci95 for _ in range(2000)]
-    assert 0.935 < np.mean(hits) < 0.965
-
-
 def test_perfect_and_random_methods_score_as_they_should(planted: Dataset) -> None:
     assert evaluate(Peek(planted.y), planted, 5, 3, tasks=20).accuracy.mean == 1
     assert abs(evaluate(Guess(), planted, 5, 3, tasks=300).accuracy.mean - 0.2) < 0.03
-
-
-def test_repeats_are_joined_over_the_same_tasks(planted: Dataset) -> None:
-    one = evaluate(Guess(), planted, 3, 2, tasks=10)
-    both = join([one, one])
-    assert both.accuracy.mean == pytest.approx(one.accuracy.mean)
-    assert both.accuracy.ci95 == pytest.approx(one.accuracy.ci95)  # the same training twice says nothing more
-
-
-def test_json_has_the_contract_keys(planted: Dataset) -> None:
-    value = json.loads(json.dumps(evaluate(Guess(), planted, 3, 2, tasks=10).to_json()))
-    assert {"accuracy", "macro_f1", "weighted_f1", "tasks", "seconds", "data_sha256", "per_task"} <= set(value)
-    assert set(value["accuracy"]) == {"mean", "ci95"}
-    assert value["tasks"] == len(value["per_task"]["accuracy"][0]) == 10
 
 
 def test_a_pool_can_be_saved_and_read(planted: Dataset, tmp_path) -> None:

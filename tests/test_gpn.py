@@ -18,12 +18,10 @@ from fewnode.gpn import (
     Networks,
     Valuator,
     aggregate_scores,
-    centrality,
     kept_units,
     log_prob,
     loss,
     prototypes,
-    segment_softmax,
     splitmix,
 )
 from fewnode.graph import Graph
@@ -65,11 +63,6 @@ def test_the_loss_and_its_gradients_are_those_of_dense_matrices(drawn: Callable[
         parameters = list(networks.parameters())
         for mine, theirs in zip(*(torch.autograd.grad(each, parameters) for each in (ours, whole)), strict=True):
             assert torch.allclose(mine, theirs, atol=1e-10)
-
-
-def test_segment_softmax_by_hand() -> None:
-    weight = segment_softmax(torch.tensor([0.0, math.log(3.0), 5.0]), torch.tensor([1, 1, 0]), 2)
-    assert torch.allclose(weight, torch.tensor([0.25, 0.75, 1.0]))
 
 
 def test_the_normalised_adjacency_of_the_star_by_hand(star: Graph) -> None:
@@ -134,10 +127,6 @@ def test_score_aggregation_is_gatconv_with_unit_weight(star: Graph) -> None:
     theirs = conv(s[:, None], torch.from_numpy(star.edge_index())).squeeze(1)
     g = Neighbourhood.of(star)
     assert torch.allclose(aggregate_scores(s, g.target, g.source, a), theirs, atol=1e-6)
-
-
-def test_centrality_by_hand() -> None:
-    assert torch.allclose(centrality(torch.tensor([0.0, 1.0, 3.0]), 1.0), torch.tensor([1.0, 2.0, 4.0]).log())
 
 
 def test_importance_of_an_isolated_node_is_finite() -> None:

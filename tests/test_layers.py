@@ -62,7 +62,7 @@ def lines(path: Path) -> int:
 
 
 def test_the_core_is_read_in_one_sitting() -> None:
-    assert sum(lines(SOURCE / f"{name}.py") for name in ("graph", "episodes", "gpn", "train", "evaluation")) <= 1220
+    assert sum(lines(SOURCE / f"{name}.py") for name in ("graph", "episodes", "gpn", "train", "evaluation")) <= 1360
 
 
 RESEARCH = sorted(path for path in (SOURCE.parents[1] / "research").glob("*.py") if path.stem != "strangers")

@@ -220,7 +220,7 @@ def test_an_evaluation_asks_what_the_model_was_trained_for(planted: Dataset) -> 
             fewnode.evaluate(model, planted, **wrong)
     with pytest.raises(FewnodeError, match="tasks: found 0, expected at least 1"):
         fewnode.evaluate(model, planted, tasks=0)
-    with pytest.raises(FewnodeError, match="a pool has its own tasks: leave out shot, tasks"):
+    with pytest.raises(FewnodeError, match="a pool has its own tasks"):
         fewnode.evaluate(model, planted, shot=3, tasks=9, pool=EpisodeSampler(planted, "test", 2, 1).take(3))
 
 

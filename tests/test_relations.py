@@ -5,9 +5,8 @@ import pytest
 import scipy.sparse as sp
 from pydantic import ValidationError
 
-from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Relation
 from fewnode.relations import EdgeRows, Scaling, read_relations
 
 EDGES = np.array([[0, 1, 2, 0], [1, 2, 3, 3]])

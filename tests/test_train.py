@@ -45,14 +45,6 @@ def test_a_resumed_training_has_the_bits_of_an_uninterrupted_one(planted: Datase
     assert ends[0] == ends[1], "optimiser state and log included"
 
 
-def test_training_leaves_the_callers_random_stream_alone(planted: Dataset) -> None:
-    torch.manual_seed(1)
-    expected = torch.rand(3)
-    torch.manual_seed(1)
-    fit(planted, Journal(), episodes=10)
-    assert torch.equal(torch.rand(3), expected)
-
-
 def test_a_checkpoint_of_other_options_is_refused(planted: Dataset, tmp_path: Path) -> None:
     fit(planted, Checkpoints(tmp_path, {"shot": 2, "data": "a"}), episodes=10)
     with pytest.raises(FewnodeError, match="was trained with shot = 2, not 3"):

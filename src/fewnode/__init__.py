@@ -8,13 +8,11 @@ TYPE_CHECKING = False  # `typing` takes half of the time until an interrupt is q
 if TYPE_CHECKING:
     from typing import Any
 
-    from fewnode.adjacency import Relation
-    from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.evaluation import Result, evaluate
     from fewnode.formats.sources import load
-    from fewnode.graph import Graph
+    from fewnode.graph import Block, Graph, Relation
     from fewnode.method import Method
     from fewnode.model.estimator import Estimator
     from fewnode.model.model_files import load_model
@@ -51,9 +49,7 @@ _HOMES = {
     "fewnode.recognition.answers": ["Answers"],
     "fewnode.model.recognise": ["recognise"],
     "fewnode.recognition.question": ["Question"],
-    "fewnode.column_blocks": ["Block"],
-    "fewnode.adjacency": ["Relation"],
-    "fewnode.graph": ["Graph"],
+    "fewnode.graph": ["Block", "Graph", "Relation"],
 }
 
 __all__ = [

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 
+MAX_CLASSES = 1 << 20
 UNKNOWN = -1
 """The label of a node whose class nobody told us."""
 
@@ -36,27 +37,21 @@ def as_members(y: Ints, labels: sp.csr_array | None, width: int) -> sp.csr_array
     return sp.csr_array((np.ones(known.size, bool), (known, y[known])), shape=(y.size, width))
 
 
-def memberships(y: Any, n: int) -> sp.csr_array | None:
-    """Labels as nodes x classes, if they are a matrix of zeros and ones."""
-    if y is None or sp.issparse(y) or np.ndim(y) != 2:
-        return None if y is None or not sp.issparse(y) else sp.csr_array(y, dtype=bool)
-    labels = np.asarray(y)
-    if labels.shape[0] != n or not np.isin(labels, (0, 1)).all():
-        return None
-    return sp.csr_array(labels, dtype=bool)
-
-
-def class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
-    """Labels as class ids, and class names if they were no ids already. None and NaN are unknown."""
+def read_labels(y: Any, n: int) -> tuple[Ints, tuple[str, ...], sp.csr_array | None]:
+    """Class ids of n nodes (None and NaN are unknown), class names if `y` held names, and nodes x classes if it is
+    a matrix of zeros and ones."""
     if y is None:
-        return np.full(n, UNKNOWN), ()
-    labels = np.asarray(y)
+        return np.full(n, UNKNOWN), (), None
+    labels = y if sp.issparse(y) else np.asarray(y)
+    if sp.issparse(y) or (labels.ndim == 2 and len(labels) == n and np.isin(labels, (0, 1)).all()):
+        members = sp.csr_array(labels, dtype=bool)
+        return only_class(members), tuple(map(str, range(members.shape[1]))), members
     if labels.shape != (n,):
         raise FewnodeError(f"labels have shape {labels.shape}, expected one class for each of {n} nodes")
     if np.issubdtype(labels.dtype, np.integer):
-        if labels.max(initial=0) > 1 << 20:  # each id up to the largest takes memory
+        if labels.max(initial=0) > MAX_CLASSES:  # each id up to the largest takes memory
             raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}; class ids count from 0")
-        return labels.astype(np.int64), ()
+        return labels.astype(np.int64), (), None
     known = [None if label is None or label != label else str(label) for label in labels.tolist()]
     index = class_index(label for label in known if label is not None)
-    return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index)
+    return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index), None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -13,17 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode._system import memory
-from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
-from fewnode.column_blocks import Block, dense_blocks
+from fewnode.class_labels import MAX_CLASSES, UNKNOWN, read_labels
 from fewnode.display import Shown
 from fewnode.errors import FewnodeError, closest, warn_unused
-from fewnode.graph import Graph, Ints, is_sparse
+from fewnode.graph import Block, Graph, Ints, dense_blocks, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
 from fewnode.relations import Directed, edge_rows, pyg_edges, read_relations
 
 Mask: TypeAlias = NDArray[np.bool_]
-
-MAX_CLASSES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -99,10 +96,8 @@ class Dataset(Shown):
     """What the tables say of each node in words, for people to read. `info["link"]` is an address with more."""
 
     def __post_init__(self) -> None:
-        y = np.asarray(self.y)
-        if y.shape != (self.graph.n,) or not np.issubdtype(y.dtype, np.integer):
-            raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers of shape ({self.graph.n},)")
-        y = y.astype(np.int64)
+        n = self.graph.n
+        y = _integers(self.y, n, "labels")
         if y.size and y.min() < UNKNOWN:
             raise FewnodeError(f"label of node {int(np.argmin(y))} is {y.min()}; unknown labels are written -1")
         y.flags.writeable = False
@@ -114,45 +109,38 @@ class Dataset(Shown):
         object.__setattr__(self, "class_names", names)
         if top >= len(names):
             raise FewnodeError(f"class {top} has no name: there are {len(names)} class names")
-        n, width = (self.graph.n, "nodes"), (self.graph.n_features, "features")
-        parts = (
-            ("node names", self.node_names, n),
-            ("feature names", self.feature_names, width),
-            ("texts", self.texts, n),
-        )
-        for what, texts, (expected, of) in parts:
-            if texts is not None and len(texts) != expected:
-                raise FewnodeError(f"{len(texts)} {what} for {expected} {of}")
-        if self.node_names is not None and len(self.node_id) < self.graph.n:
+        nodes, features = f"{n} nodes", f"{self.graph.n_features} features"
+        for what, texts, of in (
+            ("node names", self.node_names, nodes),
+            ("feature names", self.feature_names, features),
+            ("texts", self.texts, nodes),
+        ):
+            if texts is not None and len(texts) != int(of.split()[0]):
+                raise FewnodeError(f"{len(texts)} {what} for {of}")
+        if self.node_names is not None and len(self.node_id) < n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")
-        self._check_labels()
-        self._check_kinds()
+        if self.labels is not None:
+            object.__setattr__(self, "labels", self._checked_labels(self.labels))
+        if self.kind is not None:
+            kind = _integers(self.kind, n, "kinds of nodes")
+            if kind.size and not 0 <= kind.min() <= kind.max() < len(self.kind_names):
+                raise FewnodeError(f"a kind of node outside of the {len(self.kind_names)} names of kinds")
+            object.__setattr__(self, "kind", kind)
 
-    def _check_labels(self) -> None:
-        if self.labels is None:
-            return
+    def _checked_labels(self, given: sp.csr_array) -> sp.csr_array:
         shape = (self.graph.n, len(self.class_names))
-        if self.labels.shape != shape:
-            raise FewnodeError(f"memberships are {self.labels.shape}, expected nodes x classes, {shape}")
-        labels = sp.csr_array(self.labels, dtype=bool, copy=True)
+        if given.shape != shape:
+            raise FewnodeError(f"memberships are {given.shape}, expected nodes x classes, {shape}")
+        labels = sp.csr_array(given, dtype=bool, copy=True)
         labels.sum_duplicates()
         labels.eliminate_zeros()
         known = np.flatnonzero(self.y >= 0)
-        if known.size and not np.asarray(labels[known, self.y[known]]).all():
-            node = known[int(np.argmin(np.asarray(labels[known, self.y[known]])))]
+        is_member = np.asarray(labels[known, self.y[known]]) if known.size else known
+        if not is_member.all():
+            node = known[int(np.argmin(is_member))]
             raise FewnodeError(f"label of node {node} is {self.y[node]}, of which it is no member")
-        object.__setattr__(self, "labels", labels)
-
-    def _check_kinds(self) -> None:
-        if self.kind is None:
-            return
-        kind = np.asarray(self.kind)
-        if kind.shape != (self.graph.n,) or not np.issubdtype(kind.dtype, np.integer):
-            raise FewnodeError(f"kinds of nodes are {kind.dtype} {kind.shape}, expected integers ({self.graph.n},)")
-        if kind.size and not 0 <= kind.min() <= kind.max() < len(self.kind_names):
-            raise FewnodeError(f"a kind of node outside of the {len(self.kind_names)} names of kinds")
-        object.__setattr__(self, "kind", kind.astype(np.int64))
+        return labels
 
     @classmethod
     def from_scipy(
@@ -223,25 +211,25 @@ class Dataset(Shown):
         **more: Any,
     ) -> Dataset:
         """A dataset from what was read of another library's graph. What was not read is named."""
-        blocks = _blocks(parts, more.pop("blocks", None))
+        blocks = more.pop("blocks", None)
+        if blocks is None and parts.blocks is not None:
+            blocks = [Block(*block) for block in parts.blocks]
+        elif blocks is None and isinstance(parts.x, np.ndarray) and parts.x.ndim == 2:
+            blocks = dense_blocks(parts.x)
         rows = edge_rows(parts.edges, parts.weight, parts.edge_kind, parts.relation_names)
-        directed = (parts.directed or False) if directed is None else directed
+        directed = parts.directed if directed is None else directed
         graph, facts = read_relations(rows, parts.n, parts.x, directed=directed, scale=scale)
-        graph = replace(graph, blocks=blocks) if blocks else graph
-        labels = parts.fields.get("labels") if parts.y is None else memberships(parts.y, graph.n)
-        ids, names = (only_class(labels), ()) if labels is not None else class_ids(parts.y, graph.n)
-        if split is None:
-            every = ids if labels is None else labels.indices
-            split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(every, seed=seed)
-        if labels is not None:
-            names = tuple(map(str, range(labels.shape[1])))
-        fields = {**({"class_names": names} if names else {}), "labels": labels, **parts.fields, **more}
-        unused = {"unused": list(parts.unused)} if parts.unused else {}
-        if facts.info or unused:
-            fields["info"] = {**(facts.info or {}), **fields.get("info", {}), **unused}
+        graph = replace(graph, blocks=tuple(blocks)) if blocks else graph
+        y, names, labels = read_labels(parts.y, graph.n)
+        if split is None and parts.split is not None:
+            split = ClassSplit(*parts.split)
+        split = split or ClassSplit.random(y if labels is None else labels.indices, seed=seed)
+        fields = {"class_names": names, "labels": labels, **parts.fields, **more}
+        fields["info"] = {**facts.info, **fields.get("info", {})}
         if parts.unused:
+            fields["info"]["unused"] = list(parts.unused)
             warn_unused(parts.unused, stacklevel=4)
-        return cls(graph, ids, split, **fields)
+        return cls(graph, y, split, **fields)
 
     def to_pyg(self, sparse: bool = False) -> Any:
         """A PyG `Data` with split and names; `x` is dense, as PyG's layers expect, or a CSR tensor if `sparse`."""
@@ -257,17 +245,19 @@ class Dataset(Shown):
             tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape, check_invariants=True)
         else:
             tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
-        parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
-        names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
-        names |= {"attribute_blocks": [astuple(block) for block in self.graph.blocks]} if self.graph.blocks else {}
         arcs, held = pyg_edges(self.graph)
-        edges = {name: value if isinstance(value, list) else torch.from_numpy(value) for name, value in held.items()}
+        held |= {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
+        held |= {f"{part}_classes": np.array(self.split.part(part), np.int64) for part in PARTS}
+        held["attribute_blocks"] = [astuple(block) for block in self.graph.blocks]
+        if "edge_type" not in held and self.graph.directed:
+            held["directed_relations"] = True
         if self.labels is not None:
-            edges["labels"] = torch.from_numpy(self.labels.toarray())
+            held["labels"] = self.labels.toarray()
         if self.kind is not None:
-            edges |= {"node_type": torch.from_numpy(self.kind.copy()), "kind_names": list(self.kind_names)}
-        edge_index, y = torch.from_numpy(arcs), torch.from_numpy(self.y.copy())
-        return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names, **edges)
+            held |= {"node_type": self.kind.copy(), "kind_names": list(self.kind_names)}
+        held |= {"edge_index": arcs, "y": self.y.copy()}
+        tensors = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in held.items()}
+        return Data(x=tensor, **tensors)
 
     def to_networkx(self, attributes: bool = False) -> Any:
         """A NetworkX graph. Nodes carry `label` and `kind`, edges `weight`; kinds of edges are keys of a multigraph.
@@ -379,22 +369,17 @@ class Dataset(Shown):
         if self.kind is not None:
             digest.update(repr(self.kind_names).encode())
             more.append(self.kind)
-        for array in (*_buffers(self.graph), self.y, *more):
+        matrices = [self.graph.adj, self.graph.x] if is_sparse(self.graph.x) else [self.graph.adj]
+        arrays = [part for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data)]
+        arrays += [] if is_sparse(self.graph.x) else [self.graph.x]
+        for array in (*arrays, self.y, *more):
             for part in memory.chunks(array):
                 digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
 
-def _buffers(graph: Graph) -> list[NDArray[Any]]:
-    matrices = [graph.adj, graph.x] if is_sparse(graph.x) else [graph.adj]
-    arrays = [part for m in matrices for part in (m.indptr, m.indices, m.data)]
-    return arrays if is_sparse(graph.x) else [*arrays, graph.x]
-
-
-def _blocks(parts: NetworkParts, told: Iterable[Block] | None) -> tuple[Block, ...]:
-    """As the caller says, as the graph itself says, or as its attributes look."""
-    if told is not None:
-        return tuple(told)
-    if parts.blocks is not None:
-        return tuple(Block(*block) for block in parts.blocks)
-    return dense_blocks(parts.x) if isinstance(parts.x, np.ndarray) and parts.x.ndim == 2 else ()
+def _integers(given: Any, n: int, what: str) -> Ints:
+    numbers = np.asarray(given)
+    if numbers.shape != (n,) or not np.issubdtype(numbers.dtype, np.integer):
+        raise FewnodeError(f"{what} are {numbers.dtype} {numbers.shape}, expected integers of shape ({n},)")
+    return numbers.astype(np.int64)

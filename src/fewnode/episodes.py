@@ -106,89 +106,26 @@ class Batch:
         return cls([episode.task for episode in episodes], [episode.query_y for episode in episodes])
 
 
-class EpisodeSampler:
-    """`sampler[t]` is task t, the same for every method, process and day.
+@dataclass(frozen=True, eq=False)
+class TaskSampler:
+    """Tasks of classes given by their nodes; `sampler[t]` is task t, the same for every method, process and day.
 
-    It keeps the nodes of its own classes only: a training sampler cannot name a test node. With `long_tail` the
+    It knows the nodes of its own classes only: a training sampler cannot name a test node. With `long_tail` the
     queries are spread over the classes by Zipf's law.
-
-    >>> y = np.repeat(range(10), 20)  # ten classes of twenty nodes
-    >>> data = Dataset.from_scipy(y[:, None] == y, y=y)
-    >>> task = EpisodeSampler(data, "test", n_way=3, k_shot=2, m_query=4, seed=0)[17]
-    >>> task.support.size, task.query.size
-    (6, 12)
     """
 
-    def __init__(
-        self,
-        data: Dataset | PyGData,
-        part: str,
-        n_way: int,
-        k_shot: int,
-        m_query: int | None = None,
-        seed: int = 0,
-        long_tail: bool = False,
-    ) -> None:
-        data = as_labelled(data)
-        classes = data.split.part(part)
-        members = [np.flatnonzero(data.y == c) for c in classes]
-        self._set(members, n_way, k_shot, m_query, seed, long_tail)
-        self._check(part, [data.class_names[c] for c in classes])
-
-    @classmethod
-    def among(
-        cls,
-        members: Sequence[Ints],
-        n_way: int,
-        k_shot: int,
-        m_query: int | None = None,
-        seed: int = 0,
-        long_tail: bool = False,
-    ) -> EpisodeSampler:
-        """Tasks of classes given by their nodes, each of which has enough of them."""
-        sampler = cls.__new__(cls)
-        sampler._set(members, n_way, k_shot, m_query, seed, long_tail)
-        return sampler
-
-    @classmethod
-    def none(cls) -> EpisodeSampler:
-        """No class at all, so no task: what a method is fitted with where there are no base classes.
-
-        >>> EpisodeSampler.none().members
-        []
-        """
-        return cls.among([], n_way=0, k_shot=0)
-
-    def _set(
-        self, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None, seed: int, long_tail: bool
-    ) -> None:
-        self.members, self.n_way, self.k_shot = list(members), n_way, k_shot
-        self.m_query = k_shot if m_query is None else m_query
-        self.seed, self.long_tail = seed, long_tail
-
-    def _check(self, part: str, names: Sequence[str]) -> None:
-        if min(self.n_way, self.k_shot, self.m_query) < 1:
-            raise FewnodeError(
-                f"way, shot and query must be at least 1, not {self.n_way}, {self.k_shot} and {self.m_query}"
-            )
-        if self.n_way > len(names):
-            raise FewnodeError(
-                f"{self.n_way}-way tasks need {self.n_way} {part} classes, there are {len(names)}: choose a smaller way"
-            )
-        need = self.k_shot + self.m_query
-        for name, members in zip(names, self.members, strict=True):
-            if members.size < need:
-                raise FewnodeError(
-                    f"{part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
-                    f"and {self.m_query} queries need {need}; ask for fewer, or leave it out by fewnode data import "
-                    f"--min-nodes {need}"
-                )
+    members: Sequence[Ints]
+    n_way: int
+    k_shot: int
+    m_query: int
+    seed: int = 0
+    long_tail: bool = False
 
     def __getitem__(self, t: int) -> Episode:
         if not self.members:
             raise FewnodeError(
                 "there are no base classes to learn from; choose a method that needs none, such as gpn-plus, "
-                "nearest-mean or logistic, or give training and validation classes (fewnode data import --split)"
+                "nearest-mean or logistic, or give training and validation classes"
             )
         draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
         chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]
@@ -215,6 +152,52 @@ class EpisodeSampler:
     def take(self, count: int) -> list[Episode]:
         """The fixed pool of the first `count` tasks."""
         return [self[t] for t in range(count)]
+
+    @classmethod
+    def none(cls) -> TaskSampler:
+        """No class at all, so no task: what a method is fitted with where there are no base classes.
+
+        >>> EpisodeSampler.none().members
+        ()
+        """
+        return TaskSampler((), 0, 0, 0)
+
+
+class EpisodeSampler(TaskSampler):
+    """Tasks of a part of the classes of a dataset; what it cannot give is refused when it is made.
+
+    >>> y = np.repeat(range(10), 20)  # ten classes of twenty nodes
+    >>> data = Dataset.from_scipy(y[:, None] == y, y=y)
+    >>> task = EpisodeSampler(data, "test", n_way=3, k_shot=2, m_query=4, seed=0)[17]
+    >>> task.support.size, task.query.size
+    (6, 12)
+    """
+
+    def __init__(
+        self,
+        data: Dataset | PyGData,
+        part: str,
+        n_way: int,
+        k_shot: int,
+        m_query: int | None = None,
+        seed: int = 0,
+        long_tail: bool = False,
+    ) -> None:
+        data, m_query = as_labelled(data), k_shot if m_query is None else m_query
+        classes, need = data.split.part(part), k_shot + m_query
+        members = [np.flatnonzero(data.y == c) for c in classes]
+        if min(n_way, k_shot, m_query) < 1:
+            raise FewnodeError(f"way, shot and query must be at least 1, not {n_way}, {k_shot} and {m_query}")
+        if n_way > len(classes):
+            there = f"there are {len(classes)}: choose a smaller way"
+            raise FewnodeError(f"{n_way}-way tasks need {n_way} {part} classes, {there}")
+        for c, nodes in zip(classes, members, strict=True):
+            if nodes.size < need:
+                raise FewnodeError(
+                    f"{part} class {data.class_names[c]!r} has {nodes.size} nodes, but {k_shot} shots and {m_query} "
+                    f"queries need {need}; ask for fewer, or split the classes again with `min_nodes` {need}"
+                )
+        super().__init__(members, n_way, k_shot, m_query, seed, long_tail)
 
 
 def uniform(seed: int, t: int, count: int) -> Iterator[float]:

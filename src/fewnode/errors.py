@@ -13,8 +13,8 @@ MOST_NAMED = 20
 class FewnodeError(Exception):
     """Something in the input or the arguments is wrong: what, in which file or field, and what to do about it.
 
-    As text it is one line that a user can act on. A remedy names arguments in backticks, as Python calls them; a door
-    that calls them otherwise has them `worded`.
+    As text it is one line that a user can act on. Arguments stand in it in backticks, as Python calls them; a door that
+    calls them otherwise has it `worded`.
 
     >>> import fewnode
     >>> try:
@@ -32,13 +32,9 @@ class FewnodeError(Exception):
         what = f"{self.place}: {self.what}" if self.place else self.what
         return f"{what}; {self.remedy}" if self.remedy else what
 
-    def at(self, place: object) -> FewnodeError:
-        """This error, found at a place that whoever raised it does not know."""
-        return FewnodeError(str(FewnodeError(self.what, self.place)), place, self.remedy)
-
     def worded(self, door: Callable[[str], str]) -> FewnodeError:
-        """This error, whose remedy calls arguments as a door does."""
-        return FewnodeError(self.what, self.place, worded(self.remedy, door))
+        """This error, which calls arguments as a door does."""
+        return FewnodeError(worded(self.what, door), self.place, worded(self.remedy, door))
 
 
 def worded(text: str, door: Callable[[str], str]) -> str:

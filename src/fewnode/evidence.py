@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.adjacency import all_ones, ones_like
-from fewnode.column_blocks import Block
-from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.graph import Attributes, Block, Graph, Ints, all_ones, is_sparse, ones_like
 from fewnode.vectors import Floats, unit_rows
 
 MAX_NUMBERS = 64

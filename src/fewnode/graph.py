@@ -14,23 +14,88 @@ from numpy.typing import ArrayLike, NDArray
 
 from fewnode._system import memory
 from fewnode._system.kept import fingerprint
-from fewnode.adjacency import (
-    Relation,
-    all_ones,
-    check_relations,
-    check_weights,
-    frozen,
-    ones_like,
-    read_only,
-    row_of,
-    total,
-)
-from fewnode.column_blocks import KINDS as KINDS
-from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
+
+KINDS = ("words", "numbers", "vector")
+SAMPLE = 1 << 22
+"""Numbers of a dense matrix that are looked at to tell what it holds."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns `start` to `stop` of the attributes are of one kind: counts of `words`, `numbers`, or a `vector`.
+
+    Each number of a `numbers` block means something by itself. A `vector` has a meaning only as a whole: it is scaled
+    by one factor, and turning it changes nothing.
+
+    >>> Block("vector", 0, 384, "encoded text").width
+    384
+    """
+
+    kind: str
+    start: int
+    stop: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise FewnodeError(f"a block of kind {self.kind!r}, expected {', '.join(KINDS)}")
+        if not 0 <= self.start < self.stop:
+            raise FewnodeError(f"block {self.name!r} is columns {self.start} to {self.stop}, expected at least one")
+
+    @property
+    def width(self) -> int:
+        return self.stop - self.start
+
+
+def dense_blocks(x: NDArray[Any]) -> tuple[Block, ...]:
+    """What dense attributes are if nobody says it: one vector, unless they look like counts.
+
+    Counts are never negative and mostly zero; nothing is said about them. The first numbers decide.
+    """
+    sample = x.reshape(-1)[:SAMPLE]
+    counts = np.count_nonzero(sample) < sample.size / 2 and not (sample < 0).any()
+    return () if counts or not x.size else (Block("vector", 0, int(x.shape[1]), "x"),)
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """One kind of edge: `adj[i, j]` is the weight of an edge j -> i, and of j - i unless the relation is `directed`.
+
+    Weights are scaled so that their mean is about 1; all are 1 if there are none.
+
+    >>> from fewnode import Graph
+    >>> pays = Relation("pays", sp.csr_array([[0, 0], [1.0, 0]]), directed=True)
+    >>> owns = Relation("owns", sp.csr_array([[0, 1.0], [1.0, 0]]))
+    >>> graph = Graph.from_relations([pays, owns])
+    >>> [relation.name for relation in graph.relations], graph.n_edges
+    (['pays', 'owns'], 1)
+    """
+
+    name: str
+    adj: sp.csr_array
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adj", frozen(self.adj))
+        _check_weights(self.adj, f"relation {self.name!r}: ")
+
+    @cached_property
+    def weighted(self) -> bool:
+        return not all_ones(self.adj)
+
+    @property
+    def n_edges(self) -> int:
+        """Undirected edges count once."""
+        return int(self.adj.nnz) if self.directed else int(self.adj.nnz) // 2
+
+    @property
+    def both_ways(self) -> sp.csr_array:
+        """The matrix without directions; what is there both ways is added."""
+        return (self.adj + self.adj.T).tocsr() if self.directed else self.adj
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +127,30 @@ class Graph:
             raise FewnodeError(f"the adjacency matrix is {n} x {columns}, expected a square one")
         if self.x.shape[0] != n:
             raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
-        check_blocks(self.blocks, self.x.shape[1])
-        object.__setattr__(self, "adj", frozen(self.adj))
-        object.__setattr__(self, "x", read_only(self.x))
-        check_weights(self.adj)
+        end = 0
+        for block in self.blocks:
+            if block.start < end:
+                raise FewnodeError(f"block {block.name!r} begins at column {block.start}, expected {end} or later")
+            end = block.stop
+            if end > self.x.shape[1]:
+                raise FewnodeError(f"block {block.name!r} ends at column {end}, but there are {self.x.shape[1]}")
         for relation in self.relations:
             if relation.adj.shape != self.adj.shape:
                 shape = " x ".join(map(str, relation.adj.shape))
                 raise FewnodeError(f"relation {relation.name!r} is {shape}, expected {n} x {n}")
+        object.__setattr__(self, "adj", frozen(self.adj))
+        _check_weights(self.adj)
+        if is_sparse(self.x):
+            object.__setattr__(self, "x", frozen(self.x))
+        else:
+            object.__setattr__(self, "x", np.ascontiguousarray(self.x, dtype=np.float32).view())
+            self.x.flags.writeable = False
         seen = 0
         for values in memory.chunks(self.x.data if is_sparse(self.x) else self.x):
             finite = np.isfinite(values)
             if not finite.all():
                 place = seen + int(np.argmin(finite))
-                row = row_of(self.x, place) if is_sparse(self.x) else place // max(1, self.n_features)
+                row = _row_of(self.x, place) if is_sparse(self.x) else place // max(1, self.n_features)
                 raise FewnodeError(f"attribute of node {row} is NaN or infinite")
             seen += values.size
 
@@ -112,7 +187,11 @@ class Graph:
         Its mean weight is 1, as that of the self-loops in Â. Without weights every edge counts 1, however many
         relations have it. With `directed=False` all count both ways in `adj`, whatever direction relations have.
         """
-        check_relations(relations)
+        if not relations:
+            raise FewnodeError("no relation, expected at least one")
+        names = [relation.name for relation in relations]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise FewnodeError(f"relation {twice!r} is there twice")
         if directed is None:
             directed = all(relation.directed for relation in relations)
         adj = total(relations, directed)
@@ -140,9 +219,7 @@ class Graph:
     @cached_property
     def unweighted(self) -> Graph:
         """The same nodes and neighbours, without weights and relations. A plain graph is that itself."""
-        if not self.weighted and not self.relations:
-            return self
-        return Graph(ones_like(self.adj), self.x)
+        return Graph(ones_like(self.adj), self.x) if self.weighted or self.relations else self
 
     @property
     def strength(self) -> NDArray[np.float64]:
@@ -184,6 +261,9 @@ class Graph:
         return np.stack([self.adj.indices.astype(np.int64), target])
 
 
+# --- matrices -----------------------------------------------------------------------------------------------------
+
+
 def checked_edges(edge_index: ArrayLike, n: int) -> NDArray[Any]:
     """A 2 x E array whose numbers are all those of nodes."""
     edges = np.asarray(edge_index)
@@ -203,3 +283,63 @@ def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:
 
 def no_attributes(n: int) -> sp.csr_array:
     return sp.csr_array((n, 0), dtype=np.float32)
+
+
+def total(relations: Sequence[Relation], directed: bool) -> sp.csr_array:
+    """The sum of relations, both ways unless `directed`; its mean weight is 1, and so is every one if none has any."""
+    parts = [relation.adj if directed else relation.both_ways for relation in relations]
+    is_sum = len(parts) > 1 or parts[0] is not relations[0].adj
+    while len(parts) > 1:  # two by two: rows that are sorted are merged, which is faster than to sort all entries anew
+        parts = [sum(parts[i + 1 : i + 2], start=parts[i]) for i in range(0, len(parts), 2)]
+    adj = parts[0]
+    if not any(relation.weighted for relation in relations):
+        return ones_like(adj)
+    if is_sum:
+        adj = sp.csr_array((adj.data / adj.data.mean(dtype=np.float64), adj.indices, adj.indptr), adj.shape)
+    return adj
+
+
+def ones_like(adj: sp.csr_array) -> sp.csr_array:
+    """The same edges without weights, in no more memory than one number."""
+    return sp.csr_array((np.broadcast_to(np.float32(1), adj.indices.shape), adj.indices, adj.indptr), adj.shape)
+
+
+def all_ones(adj: sp.csr_array) -> bool:
+    if adj.data.strides == (0,):  # one number for all, as a file without weights is opened
+        return adj.nnz == 0 or bool(adj.data[0] == 1)
+    return all(bool((part == 1).all()) for part in memory.chunks(adj.data))
+
+
+def _check_weights(adj: sp.csr_array, place: str = "") -> None:
+    """Refuse what is no weight; a zero would be an edge to the degree and none to the sum."""
+    if all_ones(adj):
+        return
+    odd = ~(np.isfinite(adj.data) & (adj.data > 0))
+    if odd.any():
+        at = int(np.argmax(odd))
+        edge = f"{int(adj.indices[at])} - {_row_of(adj, at)}"
+        raise FewnodeError(f"{place}the weight of edge {edge} is {adj.data[at]}, expected a number above 0")
+
+
+def _row_of(matrix: sp.csr_array, place: int) -> int:
+    """The row that a stored value is in."""
+    return int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+
+
+def frozen(matrix: sp.csr_array) -> sp.csr_array:
+    """The same numbers as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
+
+    Indices are int32 where they fit: that is what the compiled loops take, and equal graphs get equal bytes.
+    """
+    csr = sp.csr_array(matrix)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    index = np.int32 if max(csr.nnz, *csr.shape) < 2**31 else np.int64
+    types = ((csr.data, np.float32), (csr.indices, index), (csr.indptr, index))
+    parts = [array.astype(dtype, copy=False).view() for array, dtype in types]
+    for part in parts:
+        part.flags.writeable = False
+    matrix = sp.csr_array(tuple(parts), shape=csr.shape)
+    matrix.has_canonical_format = True
+    return matrix

@@ -5,7 +5,7 @@ None of the libraries is imported: who has such a graph has its library.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,23 +16,18 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError, closest
 
 PARTS = ("train", "valid", "test")
+NAMES = ("class_names", "node_names", "feature_names", "texts")
 SEVERAL = (list, tuple, set, frozenset)
 """What a node that is in several classes may carry them in."""
-NAMES = ("class_names", "node_names", "feature_names")
-
-_EDGES = {"edge_index", "edge_type", "relation_names", "directed_relations"}
-_READ = {
-    "x",
-    "y",
+OURS = (
     "labels",
-    "num_nodes",
     "kind_names",
     "attribute_blocks",
-    *_EDGES,
+    "directed_relations",
     *NAMES,
     *(f"{part}_classes" for part in PARTS),
-}
-"""Fields of a PyG `Data` that are read: PyG's own, and those that `Dataset.to_pyg` writes beside them."""
+)
+"""Fields that `Dataset.to_pyg` writes beside those of PyG."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +43,10 @@ class NetworkParts:
     edge_kind: NDArray[np.int64] | None = None
     """Of each edge, as a place in `relation_names`."""
     relation_names: tuple[str, ...] | None = None
-    directed: tuple[str, ...] | None = None
-    """Relations that have a direction, if the source says so."""
+    directed: bool | tuple[str, ...] = False
+    """Whether all edges have a direction, or the relations that have one, if the source says so."""
     fields: dict[str, Any] = field(default_factory=dict)
-    """Of a `Dataset`: names."""
+    """Of a `Dataset`: names, kinds of nodes, several labels a node."""
     split: tuple[tuple[int, ...], ...] | None = None
     blocks: tuple[tuple[str, int, int, str], ...] | None = None
     """Kind, first column, end and name of each `Block` of attributes, if the graph tells."""
@@ -61,13 +56,15 @@ class NetworkParts:
 def read_scipy(adj: Any, x: Any, y: Any) -> NetworkParts:
     """Matrices: `adj[i, j]` other than 0 is an edge i -> j, and its weight."""
     matrix = sp.coo_array(adj)
-    n = max(matrix.shape)
-    if min(matrix.shape) < n:
+    if matrix.shape[0] != matrix.shape[1]:
         raise FewnodeError(f"the adjacency matrix is {' x '.join(map(str, matrix.shape))}, expected a square one")
     there = matrix.data != 0
     weight = np.asarray(matrix.data[there], np.float64)
     edges = np.stack(matrix.coords).astype(np.int64)[:, there]
-    return NetworkParts(edges, n, x, y, weight if (weight != 1).any() else None)
+    return NetworkParts(edges, matrix.shape[0], x, y, weight if (weight != 1).any() else None)
+
+
+# --- NetworkX -----------------------------------------------------------------------------------------------------
 
 
 def read_networkx(
@@ -88,35 +85,70 @@ def read_networkx(
     for key in (label, *attributes):
         if key is not None and key not in keys:
             raise FewnodeError(f"no node has {key!r}{closest(str(key), map(str, keys))}")
-    found = [(u, v, data) for u, v, data in network.edges(data=True)]
-    names = dict.fromkeys(key for *_, data in found for key in data)
-    edges = np.array([(row[u], row[v]) for u, v, _ in found], np.int64).reshape(-1, 2).T
-    kinds, unused = _edge_kinds(network, found, names, relation), []
-    unused += [f"node attribute {key!r}" for key in keys if key != label and key not in attributes]
-    unused += [f"edge attribute {key!r}" for key in names if key not in (weight, relation)]
-    if network.is_directed() and directed is False and found:
+    edges = list(network.edges(data=True))
+    edge_keys = dict.fromkeys(key for *_, data in edges for key in data)
+    unused = [f"node attribute {key!r}" for key in keys if key != label and key not in attributes]
+    unused += [f"edge attribute {key!r}" for key in edge_keys if key not in (weight, relation)]
+    if network.is_directed() and directed is False and edges:
         unused.append("direction of edges (directed=True keeps it)")
-    values = {key: _vectors(network, key) for key in attributes}
-    x = np.concatenate(list(values.values()), axis=1) if attributes else None
-    y: list[Any] | None = [network.nodes[node].get(label) for node in row] if label is not None else None
+
+    kinds: list[str] | None = None
+    if relation is not None:
+        if relation not in edge_keys:
+            raise FewnodeError(f"no edge has {relation!r}{closest(relation, map(str, edge_keys))}")
+        for u, v, data in edges:
+            if data.get(relation) in (None, ""):
+                raise FewnodeError(f"edge {u!r} - {v!r} has no {relation!r}, expected the kind of edge it is")
+        kinds = [str(data[relation]) for *_, data in edges]
+    elif network.is_multigraph() and all(isinstance(key, str) for *_, key in network.edges(keys=True)):
+        kinds = [key for *_, key in network.edges(keys=True)] or None
+    for u, v, data in edges if weight in edge_keys else ():
+        value = data.get(weight)
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not (is_number and 0 <= value < np.inf):
+            raise FewnodeError(f"edge {u!r} - {v!r}: its {weight!r} is {value!r}, expected a number from 0 on")
+
+    blocks, values, end = list[tuple[str, int, int, str]](), [], 0
+    for key in attributes:  # single numbers mean something by themselves, rows of several are vectors
+        values.append(_rows(network, key))
+        start, end = end, end + values[-1].shape[1]
+        blocks += [("numbers" if end == start + 1 else "vector", start, end, key)] if end > start else []
+    y: Any = [network.nodes[node].get(label) for node in row] if label is not None else None
     fields: dict[str, Any] = {"node_names": tuple(str(node) for node in row)}
-    if y is not None and any(isinstance(each, SEVERAL) for each in y):
-        fields |= _several(y)
-        y = None
-    relation_names = None if kinds is None else tuple(dict.fromkeys(kinds))
-    place = {name: i for i, name in enumerate(relation_names or ())}
+    if y is not None and any(isinstance(classes, SEVERAL) for classes in y):
+        own = [classes if isinstance(classes, SEVERAL) else () if classes is None else (classes,) for classes in y]
+        names = sorted({str(name) for classes in own for name in classes})
+        place = {name: c for c, name in enumerate(names)}
+        places = [(i, place[str(name)]) for i, classes in enumerate(own) for name in classes]
+        ends = np.array(places, np.int64).reshape(-1, 2).T
+        y = sp.csr_array((np.ones(len(places), bool), tuple(ends)), shape=(len(row), len(names)))
+        fields["class_names"] = tuple(names)
+    number = {name: i for i, name in enumerate(dict.fromkeys(kinds or ()))}
     return NetworkParts(
-        edges,
+        np.array([(row[u], row[v]) for u, v, _ in edges], np.int64).reshape(-1, 2).T,
         len(row),
-        x,
+        np.concatenate(values, axis=1) if values else None,
         y,
-        _edge_weights(found, weight) if weight in names else None,
-        None if kinds is None else np.array([place[kind] for kind in kinds], np.int64),
-        relation_names,
+        np.array([data[weight] for *_, data in edges], np.float64) if weight in edge_keys else None,
+        None if kinds is None else np.array([number[kind] for kind in kinds], np.int64),
+        None if kinds is None else tuple(number),
         fields=fields,
-        blocks=_side_by_side(values),
+        blocks=tuple(blocks),
         unused=tuple(unused),
     )
+
+
+def _rows(network: Any, key: str) -> NDArray[np.float32]:
+    """The values of an attribute, a row a node."""
+    rows: list[NDArray[np.float32]] = []
+    for node, value in network.nodes(data=key):
+        try:
+            rows.append(np.asarray(value, dtype=np.float32).reshape(-1))
+        except (TypeError, ValueError):
+            raise FewnodeError(f"node {node!r}: {key!r} is {value!r}, expected numbers") from None
+        if value is None or rows[-1].size != rows[0].size:
+            raise FewnodeError(f"node {node!r}: {key!r} is {value!r}, expected {rows[0].size} number(s)")
+    return np.stack(rows)
 
 
 def as_networkx(
@@ -127,53 +159,19 @@ def as_networkx(
         import networkx
     except ModuleNotFoundError:
         raise FewnodeError("to_networkx needs NetworkX: pip install networkx") from None
+    names, weight = held.get("relation_names"), held.get("edge_weight")
     directed = directed or bool(held.get("directed_relations"))
-    names = held.get("relation_names")
-    if names is None:
-        graph = networkx.DiGraph() if directed else networkx.Graph()
-    else:
-        graph = networkx.MultiDiGraph() if directed else networkx.MultiGraph()
+    graphs = (networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDiGraph)
+    graph = graphs[2 * (names is not None) + directed]()
     graph.add_nodes_from(nodes)
-    ends: list[Sequence[Any]] = [[nodes[i][0] for i in side.tolist()] for side in arcs]
-    if names is not None:
-        ends.append([names[kind] for kind in held["edge_type"].tolist()])
-    weight = held.get("edge_weight")
-    told = [{}] * arcs.shape[1] if weight is None else [{"weight": value} for value in weight.tolist()]
-    graph.add_edges_from(zip(*ends, told, strict=True))
+    columns: list[Sequence[Any]] = [[nodes[i][0] for i in side.tolist()] for side in arcs]
+    columns += [] if names is None else [[names[kind] for kind in held["edge_type"].tolist()]]
+    columns.append([{}] * arcs.shape[1] if weight is None else [{"weight": value} for value in weight.tolist()])
+    graph.add_edges_from(zip(*columns, strict=True))
     return graph
 
 
-def _several(y: Sequence[Any]) -> dict[str, Any]:
-    """Class names and memberships of nodes, of which some carry a list or a set of classes."""
-    own = [each if isinstance(each, SEVERAL) else () if each is None else (each,) for each in y]
-    names = sorted({str(name) for each in own for name in each})
-    place = {name: i for i, name in enumerate(names)}
-    member = [(i, place[str(name)]) for i, each in enumerate(own) for name in each]
-    ends = np.array(member, np.int64).reshape(-1, 2).T
-    labels = sp.csr_array((np.ones(len(member), bool), (ends[0], ends[1])), shape=(len(y), len(names)))
-    return {"class_names": tuple(names), "labels": labels}
-
-
-def _edge_kinds(network: Any, found: Sequence[Any], names: Collection[str], relation: str | None) -> list[str] | None:
-    if relation is None:
-        keys = [key for *_, key in network.edges(keys=True)] if network.is_multigraph() else []
-        return keys if keys and all(isinstance(key, str) for key in keys) else None
-    if relation not in names:
-        raise FewnodeError(f"no edge has {relation!r}{closest(relation, map(str, names))}")
-    for u, v, data in found:
-        if data.get(relation) in (None, ""):
-            raise FewnodeError(f"edge {u!r} - {v!r} has no {relation!r}, expected the kind of edge it is")
-    return [str(data[relation]) for *_, data in found]
-
-
-def _edge_weights(found: Sequence[Any], weight: Any) -> NDArray[np.float64]:
-    for u, v, data in found:
-        value = data.get(weight)
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise FewnodeError(f"edge {u!r} - {v!r}: its {weight!r} is {value!r}, expected a number from 0 on")
-        if not 0 <= value < np.inf:
-            raise FewnodeError(f"edge {u!r} - {v!r}: its {weight!r} is {value}, expected a number from 0 on")
-    return np.array([data[weight] for *_, data in found], np.float64)
+# --- PyG ----------------------------------------------------------------------------------------------------------
 
 
 def is_pyg(source: object) -> bool:
@@ -193,31 +191,27 @@ def read_pyg(source: Any) -> NetworkParts:
         return _read_hetero(source, fields)
     if getattr(source, "edge_index", None) is None:
         raise FewnodeError(f"{type(source).__name__} has no edge_index, expected a homogeneous Data object")
-    held = {name: value for name, value in source.to_dict().items() if value is not None}
-    fields |= {name: tuple(held[name]) for name in NAMES if name in held}
-    split = None
-    if "train_classes" in held:
-        split = tuple(tuple(held[f"{part}_classes"].tolist()) for part in PARTS)
-    x, y = plain_array(source.x), _column(plain_array(source.y))
+    held = {name: plain_array(value) for name, value in source.to_dict().items() if value is not None}
     weight, weighed_by = _pyg_weight(held)
-    if "node_type" in held and "kind_names" in held:
-        fields |= {"kind": plain_array(held["node_type"]), "kind_names": tuple(held["kind_names"])}
-    if "labels" in held:
-        fields["labels"] = plain_array(held["labels"])
-    read = _READ | {weighed_by} | ({"node_type"} if "kind_names" in held else set())
+    lists = {name: tuple(value) for name, value in held.items() if isinstance(value, list)}
+    fields |= {name: lists[name] for name in (*NAMES, "kind_names") if name in lists}
+    fields |= {"labels": held["labels"]} if "labels" in held else {}
+    fields |= {"kind": held["node_type"]} if "kind_names" in lists and "node_type" in held else {}
+    used = {"x", "y", "edge_index", "edge_type", "relation_names", "num_nodes", weighed_by, *OURS}
+    used |= {"node_type"} if "kind" in fields else set()
     return NetworkParts(
-        plain_array(source.edge_index),
+        held["edge_index"],
         int(source.num_nodes),
-        x,
-        y,
+        held.get("x"),
+        _column(held.get("y")),
         weight,
-        plain_array(held.get("edge_type")),
-        tuple(held["relation_names"]) if "relation_names" in held else None,
-        tuple(held["directed_relations"]) if "directed_relations" in held else None,
+        held.get("edge_type"),
+        lists.get("relation_names"),
+        lists.get("directed_relations", "directed_relations" in held),
         fields,
-        split,
-        blocks=tuple(map(tuple, held["attribute_blocks"])) if "attribute_blocks" in held else None,
-        unused=tuple(name for name in held if name not in read),
+        tuple(tuple(held[f"{part}_classes"].tolist()) for part in PARTS) if "train_classes" in held else None,
+        tuple(map(tuple, lists["attribute_blocks"])) if "attribute_blocks" in lists else None,
+        tuple(name for name in held if name not in used),
     )
 
 
@@ -237,71 +231,53 @@ def _column(values: Any) -> Any:
 
 def _read_hetero(source: Any, fields: dict[str, Any]) -> NetworkParts:
     """A PyG `HeteroData`: node types become kinds with columns of their own, edge types relations."""
-    kinds = list(source.node_types)
+    kinds, types = list(source.node_types), list(source.edge_types)
     if not kinds:
         raise FewnodeError("HeteroData has no nodes, expected at least one node type")
     sizes = [int(source[kind].num_nodes or 0) for kind in kinds]
     start = dict(zip(kinds, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
-    edges, weights, types, unused = [], [], [], []
-    names = _type_names(source.edge_types)
-    for i, kind in enumerate(source.edge_types):
-        held = {name: value for name, value in source[kind].items() if value is not None}
+    middle = [kind[1] for kind in types]
+    names = [kind[1] if middle.count(kind[1]) == 1 else " ".join(kind) for kind in types]
+    edges, weights, unused, is_weighted = [np.zeros((2, 0), np.int64)], [np.zeros(0)], list[str](), False
+    for name, kind in zip(names, types, strict=True):
+        held = {key: value for key, value in source[kind].items() if value is not None}
         weight, weighed_by = _pyg_weight(held)
-        ends = plain_array(held["edge_index"]).astype(np.int64)
-        edges.append(ends + np.array([[start[kind[0]]], [start[kind[2]]]]))
-        weights.append(weight)
-        types.append(np.full(ends.shape[1], i))
-        unused += [f"{names[i]}.{name}" for name in held if name not in ("edge_index", weighed_by)]
-    unused += [f"{kind}.{name}" for kind in kinds for name in source[kind].keys() if name not in _HETERO_READ]  # noqa: SIM118
-    weighed = [w if w is not None else np.ones(t.size) for w, t in zip(weights, types, strict=True)]
+        edges.append(plain_array(held["edge_index"]).astype(np.int64) + np.array([[start[kind[0]]], [start[kind[2]]]]))
+        weights.append(np.ones(edges[-1].shape[1]) if weight is None else weight)
+        is_weighted |= weight is not None
+        unused += [f"{name}.{key}" for key in held if key not in ("edge_index", weighed_by)]
+    for kind in kinds:
+        unused += [f"{kind}.{key}" for key, _ in source[kind].items() if key not in ("x", "y", "num_nodes")]
+    node_kind = np.repeat(np.arange(len(kinds)), sizes)
     return NetworkParts(
-        np.concatenate(edges, axis=1) if edges else np.zeros((2, 0), np.int64),
+        np.concatenate(edges, axis=1),
         sum(sizes),
-        _blocks([plain_array(getattr(source[kind], "x", None)) for kind in kinds], sizes),
-        _labels_of_kinds({kind: getattr(source[kind], "y", None) for kind in kinds}, sizes),
-        np.concatenate(weighed) if any(weight is not None for weight in weights) else None,
-        np.concatenate(types).astype(np.int64) if types else None,
+        _columns_of_kinds([plain_array(source[kind].get("x")) for kind in kinds], sizes, node_kind),
+        _labels_of_kinds([_column(plain_array(source[kind].get("y"))) for kind in kinds], sizes, kinds),
+        np.concatenate(weights) if is_weighted else None,
+        np.repeat(np.arange(len(types)), [ends.shape[1] for ends in edges[1:]]) if types else None,
         tuple(names) if types else None,
-        fields={**fields, "kind": np.repeat(np.arange(len(kinds)), sizes), "kind_names": tuple(kinds)},
+        fields={**fields, "kind": node_kind, "kind_names": tuple(kinds)},
         unused=tuple(unused),
     )
 
 
-_HETERO_READ = {"x", "y", "num_nodes"}
-
-
-def _type_names(types: Sequence[tuple[str, str, str]]) -> list[str]:
-    """The middle of each edge type, or all of it where two have the same."""
-    middle = [kind[1] for kind in types]
-    return [kind[1] if middle.count(kind[1]) == 1 else " ".join(kind) for kind in types]
-
-
-def _blocks(parts: Sequence[Any], sizes: Sequence[int]) -> Any:
+def _columns_of_kinds(parts: Sequence[Any], sizes: Sequence[int], kind: NDArray[np.int64]) -> Any:
     """Attributes of each kind in columns of its own, and the kind itself as an attribute; zero elsewhere."""
-    own = [
-        sp.csr_array((size, 0), dtype=np.float32) if x is None else sp.csr_array(x)
-        for x, size in zip(parts, sizes, strict=True)
-    ]
-    columns = sp.csr_array(sp.block_diag(own, format="csr"))
-    kind = np.repeat(np.arange(len(sizes)), sizes)
-    flags = sp.csr_array((np.ones(kind.size, np.float32), (np.arange(kind.size), kind)), (kind.size, len(sizes)))
-    return sp.csr_array(sp.hstack([columns, flags], format="csr"), dtype=np.float32)
+    own = [sp.csr_array((size, 0) if x is None else x) for x, size in zip(parts, sizes, strict=True)]
+    flags = sp.csr_array((np.ones(kind.size), (np.arange(kind.size), kind)), (kind.size, len(sizes)))
+    return sp.csr_array(sp.hstack([sp.block_diag(own), flags], format="csr"), dtype=np.float32)
 
 
-def _labels_of_kinds(labels: Mapping[str, Any], sizes: Sequence[int]) -> Any:
+def _labels_of_kinds(labels: Sequence[Any], sizes: Sequence[int], kinds: Sequence[str]) -> Any:
     """Classes of all nodes; if two kinds have classes, these go by the kind and their number."""
-    found = {kind: _column(plain_array(y)) for kind, y in labels.items()}
-    there = [kind for kind, y in found.items() if y is not None]
-    every: list[Any] = []
-    for kind, size in zip(found, sizes, strict=True):
-        y = found[kind]
-        if y is None:
-            every += [-1 if len(there) < 2 else None] * size
-        elif len(there) < 2:
-            every += y.tolist()
-        else:
-            every += [f"{kind} {c}" if c >= 0 else None for c in y.tolist()]
-    return np.array(every) if len(there) < 2 else every
+    if sum(y is not None for y in labels) < 2:
+        return np.concatenate([np.full(size, -1) if y is None else y for y, size in zip(labels, sizes, strict=True)])
+    return [
+        f"{kind} {c}" if c >= 0 else None
+        for y, size, kind in zip(labels, sizes, kinds, strict=True)
+        for c in ([-1] * size if y is None else y.tolist())
+    ]
 
 
 def plain_array(tensor: Any) -> Any:
@@ -314,25 +290,3 @@ def plain_array(tensor: Any) -> Any:
         return tensor.numpy()
     coo = (tensor if layout == "torch.sparse_coo" else tensor.to_sparse_coo()).coalesce()
     return sp.coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(tensor.shape)).tocsr()
-
-
-def _side_by_side(values: Mapping[str, NDArray[np.float32]]) -> tuple[tuple[str, int, int, str], ...]:
-    """A block for each attribute: single numbers mean something by themselves, rows of several are vectors."""
-    blocks, end = [], 0
-    for key, rows in values.items():
-        start, end = end, end + rows.shape[1]
-        blocks += [("numbers" if rows.shape[1] == 1 else "vector", start, end, key)] if end > start else []
-    return tuple(blocks)
-
-
-def _vectors(network: Any, key: str) -> NDArray[np.float32]:
-    """The values of a NetworkX attribute, a row a node."""
-    rows: list[NDArray[np.float32]] = []
-    for node, found in network.nodes(data=key):
-        try:
-            rows.append(np.asarray(found, dtype=np.float32).reshape(-1))
-        except (TypeError, ValueError):
-            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected numbers") from None
-        if found is None or rows[-1].size != rows[0].size:
-            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected {rows[0].size} number(s)")
-    return np.stack(rows)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Task, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.recognition.space import Head, Space, finite
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Fits(Protocol):
     """A method learns from episodes of training classes, and may choose by those of validation classes."""
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> object: ...
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> object: ...
 
 
 @runtime_checkable
@@ -89,7 +89,7 @@ class Describes(Embeds, Protocol):
 class FitsEmbedding(Protocol):
     """A method whose fit ends with z of its network: it need not be made again."""
 
-    def fit_embedding(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Embedding: ...
+    def fit_embedding(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Embedding: ...
 
 
 @runtime_checkable
@@ -98,7 +98,7 @@ class Stepwise(Protocol):
 
     episodes: int
 
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
+    def fit_in_steps(self, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal) -> object: ...
 
 
 @runtime_checkable

@@ -29,28 +29,20 @@ def likeness(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
 
 
-def shown(name: str) -> str:
-    """A name so that it can be told from one that looks the same."""
-    return repr(name) if repr(name) == ascii(name) else f"{name!r} ({name!a})"
-
-
 def alike(name: str, names: Iterable[str]) -> str | None:
     """Why a class cannot have this name beside the others, if it cannot."""
     wanted = likeness(name)
     for other in names:
         if other != name and likeness(other) == wanted:
-            return f"classes {shown(other)} and {shown(name)} differ only in case, Unicode form or invisible characters"
+            both = (repr(n) if repr(n) == ascii(n) else f"{n!r} ({n!a})" for n in (other, name))
+            return f"classes {' and '.join(both)} differ only in case, Unicode form or invisible characters"
     return None
 
 
 def two_alike(names: Iterable[str]) -> str | None:
     """Why these cannot be the names of several classes, if two of them cannot be told apart."""
     seen: dict[str, str] = {}
-    for name in names:
-        first = seen.setdefault(likeness(name), name)
-        if first != name:
-            return alike(name, [first])
-    return None
+    return next((why for name in names if (why := alike(name, [seen.setdefault(likeness(name), name)]))), None)
 
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
-from fewnode.dataset import ClassSplit, Dataset, Mask
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.interchange import is_pyg, plain_array, read_pyg
@@ -35,7 +35,7 @@ Nodes: TypeAlias = "Sequence[int | str] | NDArray[Any] | Tensor | int | str"
 Labels: TypeAlias = "Sequence[Hashable] | NDArray[Any] | Tensor"
 
 NODES = "row numbers, node names, or a boolean mask"
-SEVERAL = "a node may be in several with --multi-label (multi_label=True)"
+SEVERAL = "a node may be in several with `multi_label`"
 
 
 def as_network(given: Network) -> Graph | Dataset:
@@ -56,7 +56,7 @@ def as_network(given: Network) -> Graph | Dataset:
 
 
 def as_dataset(given: Network) -> Dataset:
-    """The same as a dataset; that of a graph alone has no labels and no names."""
+    """A network as a dataset; that of a graph alone has no labels and no names."""
     network = as_network(given)
     if isinstance(network, Dataset):
         return network
@@ -64,7 +64,7 @@ def as_dataset(given: Network) -> Dataset:
 
 
 def as_labelled(given: Network) -> Dataset:
-    """The same for those who need labels."""
+    """A network as a dataset, for those who need labels."""
     if isinstance(given, Graph):
         raise FewnodeError("a Graph has no labels to learn from or to test by; give the Dataset instead")
     return as_dataset(given)
@@ -80,7 +80,7 @@ def node_rows(network: Graph | Dataset, nodes: Nodes, what: str) -> Ints:
 
     `what` is the argument's name, for the sentence that refuses anything else.
     """
-    given = plain_array(nodes)
+    given, n = plain_array(nodes), as_graph(network).n
     if isinstance(given, str | Integral):
         given = [given]
     if not isinstance(given, Sequence) and not hasattr(given, "__array__"):
@@ -95,36 +95,27 @@ def node_rows(network: Graph | Dataset, nodes: Nodes, what: str) -> Ints:
         return np.zeros(0, np.int64)
     kinds = set(map(type, given)) if array.dtype == object or isinstance(given, list | tuple) else set()
     if array.dtype == bool or kinds == {bool}:
-        return _marked(network, array.astype(bool), what)
+        if array.size != n:
+            raise FewnodeError(f"{what} is a mask of length {array.size:,}, expected {n:,}: one value for each node")
+        return np.flatnonzero(array)
     if array.dtype.kind in "OU":
-        return np.array([_row(network, node, what) for node in given], np.int64)
-    if array.dtype.kind not in "iu" or bool in kinds:
+        array = np.array([_row(network, node, what) for node in given])
+    elif array.dtype.kind not in "iu" or bool in kinds:
         wrong = next((node for node in given if isinstance(node, bool)), array[0].item())
         raise FewnodeError(f"{what} holds {wrong!r}, expected {NODES}")
-    return _in_range(network, array, what)
-
-
-def _marked(network: Graph | Dataset, mask: Mask, what: str) -> Ints:
-    n = as_graph(network).n
-    if mask.size != n:
-        raise FewnodeError(f"{what} is a mask of length {mask.size:,}, expected {n:,}: one value for each node")
-    return np.flatnonzero(mask)
-
-
-def _in_range(network: Graph | Dataset, rows: NDArray[Any], what: str) -> Ints:
-    n = as_graph(network).n
-    outside = (rows < 0) | (rows >= n)
+    outside = (array < 0) | (array >= n)
     if outside.any():
-        bad = int(rows[outside][0])
+        bad = int(array[outside][0])
         named = isinstance(network, Dataset) and str(bad) in network.node_id
         hint = f"; the node of that name is written as text, {str(bad)!r}" if named else ""
         raise FewnodeError(f"{what}: node {bad} is out of range, expected 0 to {n - 1}{hint}")
-    return rows.astype(np.int64)  # a copy: torch does not share memory that may not be written
+    return array.astype(np.int64)  # a copy: torch does not share memory that may not be written
 
 
 def _row(network: Graph | Dataset, node: Any, what: str) -> int:
+    """The row of a node by its name; a number stays what it is."""
     if isinstance(node, Integral) and not isinstance(node, bool):
-        return int(_in_range(network, np.array([node]), what)[0])
+        return int(node)
     if not isinstance(node, str):
         raise FewnodeError(f"{what} holds {node!r}, expected {NODES}")
     if not isinstance(network, Dataset):
@@ -191,7 +182,9 @@ def label_list(support_y: Labels) -> list[Hashable]:
     labels: list[Any] = given.tolist() if hasattr(given, "tolist") else list(given)
     seen: dict[str, Hashable] = {}
     for place, label in enumerate(labels):
-        if _is_unknown(label):
+        is_missing = label is None or type(label).__name__ in ("NAType", "NaTType")  # pandas
+        is_unknown = isinstance(label, Real) and (label != label or (label == UNKNOWN and not isinstance(label, bool)))
+        if is_missing or is_unknown or (isinstance(label, str) and not label.strip()):
             raise FewnodeError(f"support_y: label {place} is {label!r}, which names no class; leave that node out")
         if not isinstance(label, Hashable):
             raise FewnodeError(f"support_y: label {place} is a {type(label).__name__}, expected a name or a number")
@@ -199,12 +192,3 @@ def label_list(support_y: Labels) -> list[Hashable]:
         if first != label:
             raise FewnodeError(f"support_y: the labels {first!r} and {label!r} look the same; write them alike")
     return labels
-
-
-def _is_unknown(label: Any) -> bool:
-    """None, NaN, an empty name, and -1, which a dataset has for nodes of unknown class."""
-    if label is None or (isinstance(label, str) and not label.strip()):
-        return True
-    if isinstance(label, Real):
-        return bool(label != label or (label == UNKNOWN and not isinstance(label, bool)))
-    return type(label).__name__ in ("NAType", "NaTType")  # pandas

@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, FiniteFloat
 
-from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, Ints, checked_edges
+from fewnode.graph import Attributes, Graph, Ints, Relation, checked_edges
 
 Weights: TypeAlias = NDArray[np.float64]
 Positive: TypeAlias = Annotated[FiniteFloat, Field(gt=0)]
@@ -94,6 +93,16 @@ class EdgeRows:
         """How many are no self-loops."""
         return int(np.count_nonzero(self.edge_index[0] != self.edge_index[1]))
 
+    def by_kind(self) -> Iterator[tuple[str, EdgeRows]]:
+        """The edges of each kind, in their order."""
+        if self.kind is None:
+            yield self.names[0] if self.names else UNNAMED, self
+            return
+        order = np.argsort(self.kind, kind="stable")
+        ends = np.cumsum(np.bincount(self.kind, minlength=len(self.names)))
+        for name, own in zip(self.names, np.split(order, ends[:-1]), strict=True):
+            yield name, EdgeRows(self.edge_index[:, own], None if self.weight is None else self.weight[own])
+
     @property
     def is_plain(self) -> bool:
         """Whether they have neither weights nor kinds."""
@@ -115,8 +124,15 @@ class EdgeFacts:
     @property
     def info(self) -> dict[str, Any]:
         """What is to be told in a dataset's `info`; nothing of a plain graph."""
-        told: dict[str, Any] = {"relations": self.relations} if self.relations else {}
-        return told | ({"zero_weights": self.zero} if self.zero else {})
+        return {name: told for name, told in (("relations", self.relations), ("zero_weights", self.zero)) if told}
+
+    def sum(self, rows: EdgeRows, n: int, directed: bool) -> sp.csr_array:
+        """The weight of each distinct edge, as `summed`; those without weight are counted and left out."""
+        amounts = summed(rows, n, directed)
+        self.repeated += rows.proper - amounts.nnz
+        self.zero += int((amounts.data == 0).sum())
+        amounts.eliminate_zeros()
+        return amounts
 
 
 def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequence[str] | None = None) -> EdgeRows:
@@ -126,27 +142,30 @@ def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequ
     """
     edges = np.asarray(edge_index)
     count = edges.shape[1] if edges.ndim == 2 else 0
-    if weight is not None:
-        weight = np.asarray(weight)
-        if weight.shape != (count,) or weight.dtype.kind not in "biuf":
-            raise FewnodeError(
-                f"weights are {weight.dtype} {weight.shape}, expected a number for each of {count} edges"
-            )
-        weight = None if (weight == 1).all() else weight.astype(np.float64)
+    weight = (
+        None if weight is None else _one_each(weight, "weights", "biuf", f"a number for each of {count} edges", count)
+    )
+    weight = None if weight is None or (weight == 1).all() else weight.astype(np.float64)
     if kind is None:
         if names is not None:
             raise FewnodeError("there are names of relations, but no kind of each edge")
         return EdgeRows(edges, weight)
-    kind = np.asarray(kind)
-    if kind.shape != (count,) or kind.dtype.kind not in "iu":
-        raise FewnodeError(f"kinds of edges are {kind.dtype} {kind.shape}, expected a whole number for each of {count}")
-    top = int(kind.max(initial=-1))
+    kind = _one_each(kind, "kinds of edges", "iu", f"a whole number for each of {count}", count)
     limit = MAX_KINDS if names is None else len(names)
-    if count and (kind.min() < 0 or top >= limit):
-        place = int(np.argmax((kind < 0) | (kind >= limit)))
+    if (odd := (kind < 0) | (kind >= limit)).any():
+        place = int(np.argmax(odd))
         known = "that many kinds are refused" if names is None else f"there are {len(names)} names of relations"
         raise FewnodeError(f"edge {place}: its kind is {kind[place]}, but {known}")
-    return EdgeRows(edges, weight, kind.astype(np.int64), tuple(names or map(str, range(top + 1))))
+    return EdgeRows(
+        edges, weight, kind.astype(np.int64), tuple(names or map(str, range(int(kind.max(initial=-1)) + 1)))
+    )
+
+
+def _one_each(values: Any, what: str, types: str, expected: str, count: int) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != (count,) or array.dtype.kind not in types:
+        raise FewnodeError(f"{what} are {array.dtype} {array.shape}, expected {expected}")
+    return array
 
 
 def pyg_edges(graph: Graph) -> tuple[Ints, dict[str, Any]]:
@@ -186,39 +205,29 @@ def read_relations(
     less memory.
     """
     _check(rows, directed, scale)
-    facts = EdgeFacts()
+    facts, relations = EdgeFacts(), list[Relation]()
     if rows.is_plain:
         graph = from_edges(rows.edge_index, n, directed=bool(directed))
         facts.repeated = rows.proper - int(graph.adj.nnz if directed else graph.adj.nnz // 2)
         return graph if x is None else replace(graph, x=x), facts
     checked_edges(rows.edge_index, n)
-    relations = []
-    for name, part in _by_kind(rows):
+    for name, part in rows.by_kind():
         one_way = directed if isinstance(directed, bool) else name in directed
+        told: dict[str, Any] = {}
         if part.weight is None:
-            relation = Relation(name, from_edges(part.edge_index, n, directed=one_way).adj, one_way)
-            facts.repeated += part.proper - relation.n_edges
-            facts.relations.append({"name": name, "edges": relation.n_edges, "directed": one_way})
+            adj = from_edges(part.edge_index, n, directed=one_way).adj
         else:
-            relation = _weighted(name, part, n, one_way, scale, facts)
-        relations.append(relation)
+            amounts = facts.sum(part, n, one_way)
+            scaling = facts.scalings[name] = Scaling.learn(amounts.data, scale)
+            adj = adjacency(amounts, scaling.apply(amounts.data), one_way)
+            if amounts.nnz:
+                low, middle, high = (float(statistic(amounts.data)) for statistic in (np.min, np.median, np.max))
+                told = {"weights": {"min": low, "median": middle, "max": high}}
+                told |= {"scale": scaling.kind, "scale_asked": scale is not None}
+        relations.append(relation := Relation(name, adj, one_way))
+        facts.repeated += part.proper - relation.n_edges if part.weight is None else 0
+        facts.relations.append({"name": name, "edges": relation.n_edges, "directed": one_way, **told})
     return Graph.from_relations(relations, x), facts
-
-
-def _weighted(name: str, rows: EdgeRows, n: int, directed: bool, scale: str | None, facts: EdgeFacts) -> Relation:
-    amounts = summed(rows, n, directed)
-    facts.repeated += rows.proper - amounts.nnz
-    facts.zero += int((amounts.data == 0).sum())
-    amounts.eliminate_zeros()
-    scaling = facts.scalings[name] = Scaling.learn(amounts.data, scale)
-    relation = Relation(name, adjacency(amounts, scaling.apply(amounts.data), directed), directed)
-    told: dict[str, Any] = {"name": name, "edges": relation.n_edges, "directed": directed}
-    if amounts.nnz:
-        low, middle, high = (float(statistic(amounts.data)) for statistic in (np.min, np.median, np.max))
-        told |= {"weights": {"min": low, "median": middle, "max": high}, "scale": scaling.kind}
-        told["scale_asked"] = scale is not None
-    facts.relations.append(told)
-    return relation
 
 
 def summed(rows: EdgeRows, n: int, directed: bool) -> sp.csr_array:
@@ -251,22 +260,11 @@ def adjacency(amounts: sp.csr_array, weight: Weights, directed: bool) -> sp.csr_
     return arcs.T.tocsr() if directed else (arcs + arcs.T).tocsr()
 
 
-def _by_kind(rows: EdgeRows) -> Iterator[tuple[str, EdgeRows]]:
-    if rows.kind is None:
-        yield UNNAMED, rows
-        return
-    order = np.argsort(rows.kind, kind="stable")
-    end = np.cumsum(np.bincount(rows.kind, minlength=len(rows.names)))
-    for place, name in enumerate(rows.names):
-        own = order[end[place - 1] if place else 0 : end[place]]
-        yield name, EdgeRows(rows.edge_index[:, own], None if rows.weight is None else rows.weight[own])
-
-
 def _check(rows: EdgeRows, directed: Directed, scale: str | None) -> None:
     if scale is not None and scale not in SCALES:
         raise FewnodeError(f"unknown scale {scale!r} of weights{closest(scale, SCALES)}; known are {', '.join(SCALES)}")
     if rows.weight is None and scale not in (None, "none"):
-        raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, --weight")
+        raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, `weight`")
     if rows.weight is not None and (odd := unfit(rows.weight)).any():
         place = int(np.argmax(odd))
         raise FewnodeError(f"edge {place}: its weight is {rows.weight[place]}, expected a number from 0 on")

@@ -51,16 +51,18 @@ def measure(confusion: Ints) -> dict[str, Floats]:
     }
 
 
-def several_scores(probabilities: Floats, truth: NDArray[np.bool_], precision_at: int) -> dict[str, float]:
-    """F1 of what is at least as likely as not, and of nodes ranked for each class: all nodes x classes.
+def several_scores(
+    probabilities: Floats, claimed: NDArray[np.bool_], truth: NDArray[np.bool_], precision_at: int
+) -> dict[str, float]:
+    """F1 of what is claimed, and scores of nodes ranked for each class: all nodes x classes.
 
     Means are over the classes that have a member.
 
-    >>> scores = several_scores(np.array([[0.9, 0.6], [0.7, 0.1]]), np.array([[True, True], [False, False]]), 10)
+    >>> probabilities, truth = np.array([[0.9, 0.6], [0.7, 0.1]]), np.array([[True, True], [False, False]])
+    >>> scores = several_scores(probabilities, probabilities > 0.5, truth, 10)
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'micro_f1': 0.8, 'macro_f1': 0.833, 'average_precision': 1.0, 'precision_at_k': 1.0}
     """
-    claimed = probabilities >= 0.5
     hit, both, members = (claimed & truth).sum(axis=0), claimed.sum(axis=0) + truth.sum(axis=0), truth.sum(axis=0)
     columns = np.flatnonzero(members)
     right = [truth[np.argsort(-probabilities[:, c], kind="stable"), c] for c in columns]

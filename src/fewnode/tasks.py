@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from fewnode._system.files import read_lines, write_text
 from fewnode.class_labels import as_members, class_index
 from fewnode.dataset import Dataset
-from fewnode.episodes import Described, Episode, EpisodeSampler, Task, choose, uniform
+from fewnode.episodes import Described, Episode, Task, TaskSampler, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.nodes import refuse_twice
@@ -150,10 +151,8 @@ def described_rows(data: Dataset, classes: Sequence[int], texts: Mapping[str, st
     rows = {}
     for c in classes:
         name = data.class_names[c]
-        try:
+        with suppress(FewnodeError):
             rows[c] = describe(data, texts.get(name, ""), name).x
-        except FewnodeError:
-            continue
     return rows
 
 
@@ -178,7 +177,7 @@ def described_tasks(
             f"{way}-way tasks need {way} classes with a description and {need} nodes, there are {len(large)}: choose "
             "a smaller way or fewer queries"
         )
-    drawn = EpisodeSampler.among(large, way, max(shot, 1), query, seed).take(count)
+    drawn = TaskSampler(large, way, max(shot, 1), query, seed).take(count)
     return [_with_descriptions(data, episode, rows, shot > 0) for episode in drawn]
 
 
@@ -190,10 +189,8 @@ def _with_descriptions(data: Dataset, episode: Episode, rows: Mapping[int, Attri
         return episode
     labels, parts = zip(*known, strict=True)
     x = sp.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)
-    kept = slice(None) if labelled else slice(0, 0)
-    described = Described(x, np.array(labels, np.int64))
-    task = Task(episode.support[kept], episode.support_y[kept], episode.query, described)
-    return replace(episode, task=task)
+    kept, described = slice(None if labelled else 0), Described(x, np.array(labels, np.int64))
+    return replace(episode, task=Task(episode.support[kept], episode.support_y[kept], episode.query, described))
 
 
 def named_tasks(data: Dataset, members: Sequence[Ints], way: int, count: int, shot: int = 0) -> list[Episode]:

@@ -10,12 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Block, Graph
 from fewnode.recognition.description import MAX_LENGTH, describe, opaque, read_classes
-from fewnode.review.shared_words import shared_words
+from fewnode.review.reasons import shared_words
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 
@@ -129,7 +128,6 @@ def test_words_that_a_node_and_its_neighbours_share_with_a_description(data: Dat
     assert [set(each.own) for each in found] == [{"email", "filter"}, {"email"}, set(), {"printer"}]
     assert [set(each.near) for each in found] == [set(), {("filter", 0)}, {("email", 1), ("printer", 3)}, set()]
     assert found[0].own[0] == "filter"  # only one node has it
-    assert shared_words(describe(data, "email filter"), data, [0], count=1)[0].own == ("filter",)
 
 
 # --- tables of classes --------------------------------------------------------------------------------------------

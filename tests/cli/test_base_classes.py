@@ -56,13 +56,8 @@ def test_classes_have_the_shares_that_are_given_as_text_or_as_a_table(fewnode, r
     ("given", "message"),
     [
         ("x=0.5,z=0.5", "'z' is none of the classes"),
-        ("x=1", "class 'y' has no share"),
         ("x=-0.5,y=1.5", "the share of 'x' is -0.5, expected a number from 0 to 1"),
-        ("x=30,y=70", "the shares sum to 100, expected 1"),
-        ("x=nan,y=1", "the share of 'x' is nan"),
         ("x=much,y=1", "the share of 'x' is 'much', expected a number"),
-        ("x=0.5,x=0.5", "class 'x' has two shares"),
-        ("x=0.5,0.5", "'0.5' is the share of no class"),
         ("nowhere.csv", "--proportions nowhere.csv: no such table, and not written as mail=0.3,vpn=0.7"),
         ("{support}", "column 'share' is missing"),
         ("x=" + 5000 * "9", "the share of 'x' is inf"),

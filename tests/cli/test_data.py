@@ -142,7 +142,6 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
     ("arguments", "message"),
     [
         ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
-        (("--nodes", "NODES"), "give a file, or a table of nodes"),
         (("x.npz", "--label", "section"), "not used for x.npz, which is one file"),
         (("NPZ", "--no-label"), "p.npz: --no-label, but there are classes in it; leave that option out"),
         (("NPZ", "--stop-words", "none", "--min-nodes", "3"), "--stop-words: not used for"),
@@ -152,12 +151,9 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
         (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
         (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),
         (("PAIR", "ROLES", "--split", "40,17,20"), "split 40,17,20: only 9 classes have 10 nodes or more"),
-        (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "split deals the classes, and train_classes"),
         (("PAIR", "ROLES", "--test-classes", "x"), "x: no such file"),
         (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected 'refuse' or 'drop'"),
         (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
-        (("PAIR", "ROLES", "--missing", "", "--missing", "x"), "missing '' says that only empty cells are missing"),
-        (("PAIR", "ROLES", "--vocabulary", "0"), "0 at most: expected at least 1"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_one_line(
@@ -205,18 +201,8 @@ def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -
     rows = [f"k{i};{'grün' if i % 2 else 'NA'};{i},5;{'leer' if i % 5 == 0 else i}" for i in range(40)]
     (tmp_path / "n.csv").write_bytes("\n".join(rows).encode("latin-1"))
     (tmp_path / "e.csv").write_text("k1;k2\nk2;k3\n")
-    said = [
-        "--separator",
-        ";",
-        "--decimal",
-        ",",
-        "--encoding",
-        "latin-1",
-        "--missing",
-        "leer",
-        "--no-header",
-        "--no-node-header",
-    ]
+    written = ["--separator", ";", "--decimal", ",", "--encoding", "latin-1"]
+    said = [*written, "--missing", "leer", "--no-header", "--no-node-header"]
     more = ["--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--label", "column 2"]
     done = fewnode("data", "import", *more, *said, "--out", tmp_path / "d")
     assert done.code == 0
@@ -248,8 +234,7 @@ def test_texts_through_an_encoder(fewnode: Fewnode, tables: Path, tmp_path: Path
     assert "of 18 texts encoded" not in fewnode(*new, "-q").err
     static_folder(folder, normalize=True)
     refused = fewnode(*new[:-1], tmp_path / "f").err
-    assert "texts of d went through tiny, which cannot be opened" in refused
-    assert "another encoder" in refused
+    assert "texts of d went through the encoder tiny" in refused
 
 
 def test_a_dataset_is_never_overwritten(fewnode: Fewnode, imported: Path, tables: Path) -> None:
@@ -320,7 +305,6 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
     [
         (("--weight", "kind"), "edges.csv: data row 1, column 'kind': found 'views', expected a number"),
         (("--weight", "amuont"), "no column 'amuont' (did you mean 'amount'?)"),
-        (("--weight", "amount", "--weight-scale", "sqrt"), "unknown scale 'sqrt'"),
         (("--relation", "kind", "--directed", "buy"), "unknown relation 'buy' (did you mean 'buys'?)"),
         (("--label-separator", "A"), "'A' has an empty part"),
         (("--labels", "nowhere.csv"), "nowhere.csv: no such file"),

@@ -21,19 +21,8 @@ def test_json_is_one_object_with_the_numbers_of_python(fewnode, dataset_dir: Pat
     for metric in ("accuracy", "macro_f1", "weighted_f1"):
         assert done.json[metric] == {"mean": found[metric].mean, "ci95": found[metric].ci95}
     assert done.json["ece"] == pytest.approx(found.ece)
-    said = {
-        key: done.json[key] for key in ("draws", "shot", "way", "method", "options", "protocol", "left_out", "data")
-    }
-    assert said == {
-        "draws": 4,
-        "shot": 2,
-        "way": 15,
-        "method": "nearest-mean",
-        "options": {"steps": 1},
-        "protocol": "all-classes",
-        "left_out": [],
-        "data": "planted",
-    }
+    said = {"draws": 4, "shot": 2, "way": 15, "method": "nearest-mean", "options": {"steps": 1}, "data": "planted"}
+    assert {**done.json, **said, "protocol": "all-classes", "left_out": []} == done.json
 
 
 def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
@@ -58,10 +47,7 @@ def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
         (("--protocol", "all-classes", "--data", "D", "--run", "R"), "--run: not used with --protocol all-classes"),
         (("--run", "R", "--draws", 3, "--option", "steps=2"), "--option, --draws: not used with --run"),
         (("--data", "{data}", *ASK, "--shot", 0), "must be at least 1"),
-        (("--data", "{data}", *ASK, "--shot", 24), "0 of 15 classes have more than 24 labelled nodes"),
-        (("--data", "{data}", *ASK, "--option", "seed=2"), "has no option 'seed'"),
         (("--data", "{data}", *ASK[:3], "pn"), "there are no base classes to learn from"),
-        (("--data", "{data}", *ASK[:3], "nearest-men"), "did you mean 'nearest-mean'"),
     ],
 )
 def test_what_cannot_be_is_refused(fewnode, dataset_dir: Path, arguments: tuple[object, ...], message: str) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.formats.npz import read_dataset_npz
+from fewnode.graph import Block
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 

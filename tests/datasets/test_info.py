@@ -45,7 +45,7 @@ def test_what_was_understood_of_tables() -> None:
         "  id        id",
         "  label     label (1 unknown: 1 empty)",
         "  numeric   size (numbers)",
-        "  not used  url (3 distinct values of 1.0 words; --text or --category uses it)",
+        "  not used  url (3 distinct values of 1.0 words; `text` or `category` uses it)",
         "  missing   size 1: the mean and a flag",
         "the edges table: 4 edges, s to t",
         "  dropped: 1 self-loops, 1 with an unknown end",
@@ -72,4 +72,4 @@ def test_a_report_fits_a_screen_whatever_there_is() -> None:
     edges = [{"s": ["a"], "t": ["b"], "kind": [f"k{i}"]} for i in range(40)]
     lines = report(read_tables(nodes, edges, relation="kind")).splitlines()
     assert (len(lines) <= 30, max(map(len, lines)) <= 80) == (True, True)
-    assert any("--json has all" in line for line in lines)
+    assert any("`as_json` has all" in line for line in lines)

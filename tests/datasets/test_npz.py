@@ -1,4 +1,4 @@
-"""The two .npz layouts: what they hold comes out, what else is in the file stays unread, and no claim is believed."""
+"""Networks in .npz files: what they hold comes out, what else is in the file stays unread, and no claim is believed."""
 
 import io
 import struct
@@ -17,7 +17,6 @@ from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.formats.npz import read_dataset_npz
 
 X = sp.csr_array(np.array([[1, 0, 2.5], [0, 0, 0], [0, 3, 0], [1, 1, 1]], np.float32))
-ADJ = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 2, 1, 0], [0, 0, 0, 0]], np.float32))
 
 
 def parts(what: str, matrix: sp.csr_array) -> dict[str, Any]:
@@ -32,10 +31,6 @@ def parts(what: str, matrix: sp.csr_array) -> dict[str, Any]:
 def own(**arrays: Any) -> dict[str, Any]:
     x = {} if "x" in arrays else parts("x", X)
     return {"edge_index": np.array([[0, 1, 2], [1, 0, 1]]), "y": np.array([0, 1, 1, -1]), **x} | arrays
-
-
-def benchmark(**arrays: Any) -> dict[str, Any]:
-    return {"labels": np.array([0, 2, 1, 2]), **parts("adj", ADJ), **parts("attr", X)} | arrays
 
 
 def write(path: Path, arrays: dict[str, Any]) -> Path:
@@ -95,16 +90,6 @@ def test_an_array_of_python_objects_is_refused_by_name(tmp_path: Path, name: str
         read_dataset_npz(path, room=tmp_path if memory else None)
 
 
-def test_pickled_names_of_a_published_file_are_left_out_and_never_loaded(tmp_path: Path) -> None:
-    trap = np.array([Trap()], dtype=object)
-    path = write(tmp_path / "cora_full.npz", benchmark(idx_to_node=trap, class_names=trap, node_names=trap, info=trap))
-    with pytest.warns(UnusedInput, match="idx_to_node, class_names .Python objects., node_names"):
-        data = read_dataset_npz(path)
-    assert (data.node_names, data.class_names) == (None, ("0", "1", "2"))
-    with pytest.raises(FewnodeError, match=r"array 'labels' holds Python objects"):
-        read_dataset_npz(write(tmp_path / "labels.npz", benchmark(labels=trap)))
-
-
 def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npz", own(huge=np.zeros(80 << 20, np.uint8)))
     with pytest.warns(UnusedInput, match="huge"):
@@ -138,10 +123,6 @@ def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
         (own(x_indptr=np.array([0, 9, 9, 9, 6])), "do not ascend from 0"),
         (own(x_indptr=np.array([0, 1])), "1 rows, expected 4"),
         (own(node_names=["a"] * 4), "'a' is given twice"),
-        (benchmark(labels=np.array([0, 1])), "adj_shape says 4 rows for 2 labels|attr_shape says 4 rows for 2 labels"),
-        (benchmark(adj_shape=np.array([4_000_000_000] * 2)), "adj_shape says 4000000000 rows"),
-        (benchmark(adj_indices=np.array([0, 1, 4_000_000_000, 2])), "a place outside of the 4 columns"),
-        (benchmark(adj_data=None), "array 'adj_data' is missing"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
@@ -154,7 +135,7 @@ def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
     np.save(buffer, np.zeros(3))
     with zipfile.ZipFile(tmp_path / "net.npz", "w") as archive:
         archive.writestr("y.npy", buffer.getvalue().replace(b"(3,)", b"(9,)"))
-    with pytest.raises(FewnodeError, match=r"array 'y\.npy' claims 72 bytes, but stores 24"):
+    with pytest.raises(FewnodeError, match=r"array 'y' claims 72 bytes, but stores 24"):
         read_dataset_npz(tmp_path / "net.npz")
 
 
@@ -164,7 +145,7 @@ def test_damaged_bytes_give_a_network_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("npz")
-    np.savez(folder / "net.npz", **data.draw(st.sampled_from([own(), benchmark()])))
+    np.savez(folder / "net.npz", **data.draw(st.sampled_from([own(), own(x=X.toarray())])))
     blob = bytearray((folder / "net.npz").read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         blob[data.draw(st.integers(0, len(blob) - 1))] = data.draw(st.integers(0, 255))
@@ -202,15 +183,6 @@ def test_an_array_that_ends_early_is_refused(tmp_path: Path) -> None:
     (tmp_path / "short.npz").write_bytes(blob.replace(real, claimed))
     with pytest.raises(FewnodeError, match=r"short\.npz: not a readable \.npz file"):
         read_dataset_npz(tmp_path / "short.npz")
-
-
-def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
-    """Found by fuzzing: NumPy's reader ends in an error of Python's tokenizer."""
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), \xf5".ljust(117) + b"\n"
-    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
-        archive.writestr("y.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-    with pytest.raises(FewnodeError, match=r"not a readable \.npz file"):
-        read_dataset_npz(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -1,8 +1,7 @@
-"""Well-known networks through PyG's and OGB's loaders: from raw files in their own formats, and without a network."""
+"""Well-known networks through PyG's loaders: from raw files in their own formats, and without a network."""
 
 from __future__ import annotations
 
-import gzip
 import pickle
 import socket
 from pathlib import Path
@@ -51,34 +50,6 @@ def write_planetoid(folder: Path, network: tuple[np.ndarray, sp.csr_matrix, np.n
     (folder / "ind.cora.test.index").write_text("".join(f"{i}\n" for i in test))
 
 
-def write_npz(path: Path, network: tuple[np.ndarray, sp.csr_matrix, np.ndarray]) -> None:
-    """The layout of graph2gauss and of gnn-benchmark."""
-    edges, x, y = network
-    adj = sp.csr_matrix((np.ones(edges.shape[1], np.float32), tuple(edges)), shape=(N, N))
-    parts = {f"adj_{part}": getattr(adj, part) for part in ("data", "indices", "indptr")}
-    parts |= {f"attr_{part}": getattr(x, part) for part in ("data", "indices", "indptr")}
-    path.parent.mkdir(parents=True)
-    np.savez(path, adj_shape=adj.shape, attr_shape=x.shape, labels=y, **parts)
-
-
-def write_ogb(folder: Path, network: tuple[np.ndarray, sp.csr_matrix, np.ndarray]) -> None:
-    """`raw/*.csv.gz` of ogbn-arxiv, and the file that says which release it is."""
-    edges, x, y = network
-    tables = {
-        "edge": edges.T,
-        "node-feat": x.toarray(),
-        "node-label": y[:, None],
-        "node_year": np.full((N, 1), 2015),
-        "num-node-list": [[N]],
-        "num-edge-list": [[edges.shape[1]]],
-    }
-    (folder / "raw").mkdir(parents=True)
-    (folder / "RELEASE_v1.txt").touch()
-    for name, rows in tables.items():
-        text = "".join(",".join(map(str, row)) + "\n" for row in np.asarray(rows).tolist())
-        (folder / "raw" / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
-
-
 def agrees(data: fewnode.Dataset, network: tuple[np.ndarray, sp.csr_matrix, np.ndarray]) -> None:
     edges, x, y = network
     assert np.array_equal(data.y, y)
@@ -88,41 +59,19 @@ def agrees(data: fewnode.Dataset, network: tuple[np.ndarray, sp.csr_matrix, np.n
     assert found.labels == ["first", "second"]
 
 
-def test_cora_from_its_raw_files(network: tuple, tmp_path: Path) -> None:
-    write_planetoid(tmp_path / "Cora" / "raw", network)
-    data = fewnode.load("cora", root=tmp_path)
+def test_cora_from_its_raw_files(network: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_planetoid(tmp_path / "fewnode" / "public" / "Cora" / "raw", network)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    data = fewnode.load("cora")
     agrees(data, network)
     assert data.name == "Cora"
     assert data.info["unused"] == ["train_mask", "val_mask", "test_mask"]
 
 
-def test_corafull_from_its_raw_file_in_the_cache(
-    network: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    write_npz(tmp_path / "fewnode" / "public" / "CitationFull" / "cora" / "raw" / "cora.npz", network)
-    agrees(fewnode.load("CoraFull"), network)
-
-
-def test_ogbn_arxiv_from_its_raw_files(network: tuple, tmp_path: Path) -> None:
-    pytest.importorskip("ogb", reason="the extra ogb is not installed: pip install 'fewnode[ogb]'")
-    write_ogb(tmp_path / "ogbn_arxiv", network)
-    data = fewnode.load("ogbn-arxiv", root=tmp_path)
-    agrees(data, network)
-    assert data.info["unused"] == ["node_year"]
-    agrees(fewnode.load("ogbn-arxiv", root=tmp_path), network)
-
-
-@pytest.mark.parametrize("name", [name for name in PUBLIC if not name.startswith("ogbn")])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_without_a_network_a_sentence_says_so(name: str, tmp_path: Path) -> None:
     with pytest.raises(FewnodeError, match=f"{name} could not be loaded .* put them below {tmp_path}"):
         fewnode.load(name, root=tmp_path)
-
-
-def test_ogb_without_a_network(tmp_path: Path) -> None:
-    pytest.importorskip("ogb", reason="the extra ogb is not installed: pip install 'fewnode[ogb]'")
-    with pytest.raises(FewnodeError, match=r"ogbn-products could not be loaded .* put them below .*ogbn_products"):
-        fewnode.load("ogbn-products", root=tmp_path)
 
 
 def test_names_that_are_nearly_right_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ import io
 import itertools
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import strategies as st
 
 from fewnode import extend, read_tables
 from fewnode.errors import FewnodeError
@@ -66,20 +63,15 @@ def test_every_format_gives_the_same(tmp_path: Path, suffix: str) -> None:
     assert data.encoding == expected.encoding
 
 
-cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "mail"]) | st.text("ab \n\"',;\t", max_size=6)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("n.csv", b"", "line 1 is empty, expected a header"),
-        ("n.csv", b"id,label\n", "no node in it"),
-        ("n.csv", b"id,label,label\n", "column 'label' is there twice"),
         ("n.csv", b"id,label\na,x\nb\n", "line 3: 1 cells, expected 2"),
         ("n.csv", b'id,label\na,"x\ny"\nb,x,y\n', "line 3: 3 cells, expected 2"),
-        ("n.csv", b'id,label\na,"x\ny"\nb,x\n', r"data row 1: a quoted cell .* is a quote missing\? \(--multiline if"),
-        ("n.csv", b"id,label\na,x\nb,\xff\n", "line 3: not UTF-8; say which it is, such as --encoding latin-1"),
-        ("n.csv", "id,label\n".encode("utf-16-le"), "line 1: a zero byte, expected text; is it --encoding utf-16"),
+        ("n.csv", b'id,label\na,"x\ny"\nb,x\n', r"data row 1: a quoted cell .* is a quote missing\? \(`multiline` if"),
+        ("n.csv", b"id,label\na,x\nb,\xff\n", "line 3: not UTF-8; say which it is, such as `encoding` latin-1"),
+        ("n.csv", "id,label\n".encode("utf-16-le"), "line 1: a zero byte, expected text; is it `encoding` utf-16"),
         ("n.csv", b'id,label\na,"x\nb,y\n', r"line 2: a quoted cell does not end on this line; is a quote missing\?"),
         ("n.tsv", b"id,label\na,b\n", r"no column 'label' \(did you mean 'id,label'\?\)"),
         ("n.jsonl", b"", "no row in it"),
@@ -87,15 +79,12 @@ cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "mail"]) | st.t
         ("n.jsonl", b'{"id": "a"}\n\n["b"]\n', "line 3: found a list, expected an object"),
         ("n.jsonl", b'{"id": "\xff"}\n', "line 1: not UTF-8; say which it is"),
         ("n.jsonl", b'{"id": "\\ud800"}\n', "line 1, column 'id': expected text, a number or a list"),
-        ("n.jsonl", b'{"\\ud800": 1}\n', r"line 1, column '\\ud800': expected text, a number or a list"),
-        ("n.jsonl", b'{"id": ' + b"[" * 600 + b"]" * 600 + b"}\n", "line 1, column 'id': expected text"),
         ("n.jsonl", b'{"id": {"a": 1}}\n', "line 1, column 'id': expected text, a number or a list"),
         ("n.jsonl", b'{"id": ' + b"[" * 10**6 + b"]" * 10**6 + b"}\n", "line 1: not JSON"),
         ("n.parquet", b"PAR1 nothing of the kind PAR1", "not a readable Parquet file"),
         ("n.parquet", b"", "not a readable Parquet file"),
         ("n.csv.gz", b"id,label\n", "the gzip file is cut short or damaged"),
         ("n.xlsx", b"PK", r"unknown kind of table '\.xlsx', expected \.csv, \.tsv"),
-        ("n", b"id,label\n", "unknown kind of table ''"),
     ],
     ids=itertools.count(),
 )  # fmt: skip
@@ -186,16 +175,6 @@ def test_json_with_a_key_of_its_own_in_every_row_is_refused(tmp_path: Path) -> N
         read_tables(tmp_path / "n.jsonl", EDGES)
 
 
-def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
-    rows = [{"id": i, "label": "x"} for i in range(20_000)] + [{"id": -1, "size": 3}]
-    (tmp_path / "n.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    data = read_tables(tmp_path / "n.jsonl", {"s": ["1"], "t": ["-1"]}, numeric=["size"])
-    assert (data.graph.n, data.info["missing"]) == (20_001, {"size": 20_000})
-
-
-# --- word for word ------------------------------------------------------------------------------------------------
-
-
 def test_what_is_no_file_goes_by_its_role() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3], " b": [4, 5, 6]})
     one = {"s": ["2"], "t": ["2"]}
@@ -249,19 +228,10 @@ def test_more_than_half_of_the_edges_are_never_dropped() -> None:
     assert "is 'txid' to 'payer' the right pair of columns" in str(caught.value)
 
 
-def test_other_columns_are_read_as_they_look_unless_only_those_that_are_named() -> None:
-    nodes = {"id": list("abcd"), "arch": list("xyxy"), "text": ["a red fox", "the red den", "a den", "one fox"]}
-    read = read_tables(nodes, {"s": ["a"], "t": ["b"]}, category="arch")
-    assert (read.info["columns"]["text"], read.info["columns"]["arch"]) == ("text", "category")
-    only = read_tables(nodes, {"s": ["a"], "t": ["b"]}, category="arch", only=True)
-    assert only.info["columns"]["text"] == "not used"
-
-
 def test_what_a_killed_import_left_behind_is_cleared_away(tmp_path: Path) -> None:
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    (tmp_path / f".fewnode-{dead.stdout.strip()}-abc").mkdir()
-    (tmp_path / f".fewnode-{os.getpid()}-other").mkdir()
+    (tmp_path / ".fewnode-tables").mkdir()
+    (tmp_path / ".fewnode-tables" / "t1").write_text("half of a table")
     nodes = tmp_path / "n.jsonl"
     nodes.write_text('{"id": "a"}\n{"id": "b"}\n')
     read_tables(nodes, {"s": ["a"], "t": ["b"]}, memory="1G", room=tmp_path)
-    assert [path.name for path in tmp_path.glob(".fewnode-*")] == [f".fewnode-{os.getpid()}-other"]
+    assert [path.name for path in tmp_path.iterdir()] == ["n.jsonl"]

@@ -43,18 +43,6 @@ def test_amounts_become_weights_of_mean_one() -> None:
     assert "edges edges: 4 undirected, same class 0.00, weights 1 to 3, median 2, taken as" in report(data)
 
 
-def test_kinds_and_their_directions() -> None:
-    data = read_tables(NODES, EDGES, relation="sort", directed=["owns"])
-    assert [(r.name, r.directed, r.n_edges, r.weighted) for r in data.graph.relations] == [
-        ("pays", False, 2, False),
-        ("owns", True, 2, False),
-    ]
-    assert not data.graph.directed
-    assert not data.graph.weighted
-    both = read_tables(NODES, {"pays": EDGES, "owns": EDGES}, weight="amount", directed=True)
-    assert weights(both) == pytest.approx(weights(read_tables(NODES, EDGES, weight="amount")))
-
-
 # --- later edges --------------------------------------------------------------------------------------------------
 
 

@@ -90,7 +90,7 @@ def test_a_classification_that_was_stopped_goes_on(network: Path, runs: dict[str
     for after, resume in ((1, False), (2, True)):
         with pytest.raises(Stopped):
             classify(job(network, runs["gpn"]), out, resume, stopping(after))
-    with pytest.raises(FewnodeError, match="continue it with --resume"):
+    with pytest.raises(FewnodeError, match="continue it with `resume`"):
         classify(job(network, runs["gpn"]), out)
     classify(job(network, runs["gpn"]), out, resume=True)
     assert out.read_bytes() == whole.read_bytes()

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Relation
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
 from graphs import fitted_method, planted, planted_edges, planted_kinds

@@ -73,7 +73,7 @@ def test_a_model_of_theirs_learns_and_comes_back_from_a_file(planted: Dataset, t
         ({"formulation": "author"}, "did you mean 'authors'"),
         ({"formulation": "authors", "encoder": "mlp"}, "leave out the other"),
         ({"formulation": "authors", "hidden": (16,)}, "two layers"),
-        ({"keep": "first"}, "best or last"),
+        ({"keep": "first"}, "known are best, last"),
     ],
 )
 def test_what_does_not_go_together_is_refused(planted: Dataset, options: dict[str, object], said: str) -> None:

@@ -18,7 +18,7 @@ from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
-from fewnode.experiment.report import render, write_report
+from fewnode.experiment.report import render
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment
 from fewnode.formats.published import EXPECTED
@@ -129,14 +129,6 @@ def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, 
     assert run_grid(path, out).failed == 0
 
 
-def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(QUICK.replace("methods.py:Nearest", "methods.py:Broken")), tmp_path / "out"
-    run_grid(path, out)
-    size = (out / FILE).stat().st_size
-    assert run_grid(path, out, retry=True).failed == 4
-    assert (out / FILE).stat().st_size > size
-
-
 def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_path: Path) -> None:
     slow = GRID.replace("way = [3, 5]", "way = 3") + '[methods."methods.py:Nearest"]\noptions = { wait = 0.3 }\n'
     path, once, killed = grid_file(slow), tmp_path / "once", tmp_path / "killed"
@@ -179,12 +171,6 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
     with pytest.raises(FewnodeError, match=said):
         run_grid(grid_file(GRID.replace(find, put)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FewnodeError, match="a cluster needs Ray"):
-        run_grid(grid_file(GRID), tmp_path / "out", backend="ray")
 
 
 def test_a_process_that_dies_costs_its_own_cells_alone(grid_file: Write, tmp_path: Path) -> None:
@@ -231,14 +217,6 @@ def test_all_classes_in_a_grid_are_those_of_evaluate(grid_file: Write, tmp_path:
     first, second = read_results(out).sections
     assert first.settings == ["all classes 1-shot", "all classes 3-shot", "all classes 24-shot"]
     assert second.settings == ["3-way 3-shot"]
-
-
-def test_a_report_of_all_classes(grid_file: Write, tmp_path: Path) -> None:
-    run_grid(grid_file(ALL_CLASSES), tmp_path / "out")
-    write_report(read_results(tmp_path / "out"), tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
-    assert "all classes 3-shot" in page
-    assert "Logistic" in page
 
 
 # --- the paper's own numbers --------------------------------------------------------------------------------------

@@ -71,13 +71,6 @@ def test_a_hash_stays_what_it_was() -> None:
         short_hash({"a": float("nan")})
 
 
-def test_a_line_is_on_the_disk_before_the_next_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    monkeypatch.setattr("os.fsync", lambda file: sizes.append(os.fstat(file).st_size))
-    path = fill(tmp_path, record("a"), record("b"))
-    assert sizes == [path.stat().st_size // 2, path.stat().st_size]
-
-
 def test_a_line_that_a_kill_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
     path = fill(tmp_path, record("a"), record("b"))
     path.write_bytes(path.read_bytes()[:-40])

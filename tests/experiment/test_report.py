@@ -114,10 +114,3 @@ def test_a_strangers_case_study(tmp_path: Path, change: dict[str, object]) -> No
     bad = [record.model_copy(update={"case": {**(record.case or {}), **change}}) for record in records]
     with pytest.raises(FewnodeError, match="the case study of mine is not what"):
         page(read_results(write(tmp_path, [(layout, bad)])), tmp_path / "r.html")
-
-
-@pytest.mark.parametrize("form", ["latex", "markdown", "csv"])
-def test_nothing_at_all_is_a_report_too(tmp_path: Path, form: str) -> None:
-    results = read_results(write(tmp_path, []))
-    assert isinstance(render(results, form), str)
-    assert "How to read this" in page(results, tmp_path / "r.html")

@@ -19,10 +19,9 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
-from fewnode.experiment import tune as tuning
 from fewnode.experiment.tune import POOL_SEED, tune
 from fewnode.formats.directory import save_dataset
-from fewnode.methods.table import METHODS, Range, class_of, space
+from fewnode.methods.table import DEFAULTS, METHODS, class_of
 from fewnode.model.estimator import Estimator
 
 SMALL: dict[str, Any] = {"shape": (3, 3, None), "trials": 4, "tasks": 20}
@@ -38,7 +37,9 @@ def _found(planted: Dataset) -> dict[str, Any]:
 
 def test_the_best_trial_is_found_and_the_first_has_the_defaults(found: dict[str, Any], planted: Dataset) -> None:
     usual = METHODS["sgc"]
-    assert found["trials"][0]["options"] == {name: usual[name] for name in space("sgc") if name != "episodes"}
+    assert found["trials"][0]["options"] == {
+        name: usual[name] for name in DEFAULTS["sgc"]["space"] if name != "episodes"
+    }
     assert len(found["trials"]) == 4
     accuracies = [trial["accuracy"] or 0.0 for trial in found["trials"]]
     assert found["accuracy"] == max(accuracies)
@@ -69,7 +70,7 @@ def test_no_test_class_is_seen(method: str, planted: Dataset) -> None:
 
 @pytest.mark.usefixtures("found")
 def test_a_trial_that_diverges_is_recorded_and_loses(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "space", lambda method: {"lr": [1e30, 1e30]})
+    monkeypatch.setitem(DEFAULTS["gpn"], "space", {"lr": [1e30, 1e30]})
     told: list[str] = []
     found = tune("gpn", planted, **{**SMALL, "trials": 2}, episodes=10, say=told.append)
     assert found["options"] == {"episodes": 10, "lr": 0.005}
@@ -86,10 +87,11 @@ def test_every_method_has_defaults_and_a_space_it_understands(method: str) -> No
     known = inspect.signature(class_of(method)[0]).parameters
     usual = METHODS[method]
     assert set(usual) <= set(known)
-    assert set(space(method)) <= set(usual)
-    for name, values in space(method).items():
-        assert values.low < values.high if isinstance(values, Range) else len(values) > 1
-        Estimator(method, **{name: values.low if isinstance(values, Range) else values[0]})
+    space = DEFAULTS[method]["space"]
+    assert set(space) <= set(usual)
+    for name, values in space.items():
+        assert values["low"] < values["high"] if isinstance(values, dict) else len(values) > 1
+        Estimator(method, **{name: values["low"] if isinstance(values, dict) else values[0]})
     for name, value in usual.items():
         preset = {**{key: p.default for key, p in known.items()}, **METHODS[method]}[name]
         assert (list(preset) if isinstance(preset, tuple) else preset) == value, f"{name} is {preset} in the code"
@@ -137,9 +139,3 @@ def test_the_command_prints_one_object_and_writes_the_file(
     assert json.loads(out.read_text())["options"] == found["options"]
     assert result.stderr.count("trial") == 4
     assert "choose another --out" in str(run(*asked, "--trials", 4, "--out", out).exception)
-
-
-def test_the_command_says_what_it_found(asked: tuple[object, ...], found: dict[str, Any]) -> None:
-    result = run(*asked, "--trials", 1, "-q")
-    assert result.stderr == ""
-    assert f"validation accuracy {100 * found['trials'][0]['accuracy']:.1f} %" in result.stdout

@@ -42,7 +42,7 @@ def test_separators_are_recognised(text: str, separator: str) -> None:
 
 @pytest.mark.parametrize("text", ["id,a|b\n1,x|y\n", "a;b,c\n1;2,5\n"])
 def test_what_could_be_either_is_asked_for(text: str) -> None:
-    with pytest.raises(FewnodeError, match=r"^t: it reads as 2 columns by ',' and 2 columns by .*--separator$"):
+    with pytest.raises(FewnodeError, match=r"^t: it reads as 2 columns by ',' and 2 columns by .*`separator`$"):
         recognise_separator("t", text.splitlines(keepends=True))
 
 

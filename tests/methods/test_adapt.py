@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +10,30 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 import oracle
 from fewnode.dataset import Dataset
-from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.graph import Graph
-from fewnode.methods import inner
-from fewnode.methods.adapt import Adapt
-from fewnode.methods.inner import SGC, FieldEncoder, Prepared, Support, adapt, logits
+from fewnode.methods import adapt as adaptation
+from fewnode.methods.adapt import ENCODERS, FIRST, Adapt, Field, Reading, Weights, adapt, logits
 from fewnode.train import Diverged, History, Journal
 
-OWN, PYG = ("sgc", "gcn", "mlp"), ("sage", "gat", "gin")
 METHODS: dict[str, dict[str, Any]] = {
     "maml": {"encoder": "mlp", "hidden": (8, 8)},
     "meta-gnn": {},
     "gcn": {"meta": False, "encoder": "gcn", "hidden": (8, 8), "dropout": 0.5},
     "sgc": {"meta": False},
 }
+WIDTHS = {"sgc": (4,), "gcn": (5, 4), "mlp": (5, 4)}
+Y = torch.tensor([0, 1, 1, 2, 2, 2])
+NODES = np.array([3, 7, 19, 11, 5, 6])
+"""Three classes with one, two and three shots; node 19 is isolated."""
+QUERY, QUERY_Y = np.array([1, 8, 9, 4]), torch.tensor([0, 1, 2, 1])
 
 
 @pytest.fixture(autouse=True)
@@ -48,39 +50,32 @@ def small_graph() -> Graph:
     return Graph.from_edges(edges, 20, sp.csr_array(x.astype(np.float32)))
 
 
-def prepared() -> Prepared:
+def read(encoder: str) -> tuple[Reading, Weights]:
+    """The graph in double precision, and weights; biases too, for at zero ReLU has a kink."""
     graph = small_graph()
-    return Prepared(graph, ReceptiveFields.of(graph, dtype=np.float64))
-
-
-def network(name: str, g: Prepared) -> nn.Module:
+    reading = Reading.of(encoder, len(WIDTHS[encoder]), graph, graph.x)
+    reading = Reading(encoder, reading.layers, reading.a_hat.astype(float), reading.x.astype(float))
     torch.manual_seed(0)
-    width = g.graph.n_features
-    module = SGC(width, 4) if name == "sgc" else FieldEncoder(width, (5, 4), 0.0, name == "gcn")
-    for parameter in module.parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))  # biases too: at zero, ReLU has a kink
-    return module.double()
+    widths, weights = (12, *WIDTHS[encoder]), {}
+    for layer, (a, b) in enumerate(pairwise(widths)):
+        weights[f"encoder.weight.{layer}"] = (0.7 * torch.randn(a, b, dtype=torch.float64)).requires_grad_()
+        weights[f"encoder.bias.{layer}"] = (0.3 * torch.randn(b, dtype=torch.float64)).requires_grad_()
+    return reading, weights
 
 
-def task_of(net: nn.Module, g: Prepared, nodes: tuple[int, ...] = (3, 7, 19, 11, 5, 6)) -> Support:
-    """Three classes with one, two and three shots; node 19 is isolated."""
-    return Support.read(net, g, np.array(nodes), torch.tensor([0, 1, 1, 2, 2, 2]))
+def query_loss(reading: Reading, weights: Weights, second_order: bool) -> Tensor:
+    adapted = adapt(reading, weights, reading.field(NODES), Y, steps=4, lr=0.4, second_order=second_order)
+    return F.cross_entropy(logits(reading, adapted, reading.field(QUERY)), QUERY_Y)
 
 
-def query_loss(net: nn.Module, g: Prepared, task: Support, second_order: bool) -> Tensor:
-    weights = adapt(net, task, steps=4, lr=0.4, second_order=second_order)
-    return F.cross_entropy(logits(net, net.read(g, np.array([1, 8, 9, 4])), weights), torch.tensor([0, 1, 2, 1]))
-
-
-def plain_adapt(net: nn.Module, task: Support, steps: int, lr: float, second_order: bool = False) -> dict[str, Tensor]:
+def plain_adapt(reading: Reading, weights: Weights, field: Field, steps: int, lr: float) -> Weights:
     """Each weight follows its own gradient, the widest one too: Algorithm 2 as it is written."""
-    width = net(task.field).shape[1]
-    weights = dict(net.named_parameters())
-    weights |= {inner.HEAD: torch.zeros(width, 3).double(), inner.BIAS: torch.zeros(3).double()}
-    weights[inner.HEAD].requires_grad_(), weights[inner.BIAS].requires_grad_()
+    width = reading.encode(weights, field).shape[1]
+    head = {"head": torch.zeros(width, 3).double(), "bias": torch.zeros(3).double()}
+    weights = {**weights, **{name: tensor.requires_grad_() for name, tensor in head.items()}}
     for _ in range(steps):
-        loss = task.loss(logits(net, task.field, weights))
-        slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=second_order)
+        loss = F.cross_entropy(logits(reading, weights, field), Y, 1 / torch.bincount(Y).double())
+        slopes = torch.autograd.grad(loss, list(weights.values()))
         weights = {name: weight - lr * slope for (name, weight), slope in zip(weights.items(), slopes, strict=True)}
     return weights
 
@@ -88,60 +83,63 @@ def plain_adapt(net: nn.Module, task: Support, steps: int, lr: float, second_ord
 # --- the inner loop -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoder", OWN)
-def test_second_order_gradient_equals_finite_differences(encoder: str) -> None:
-    g = prepared()
-    net = network(encoder, g)
-    task, weights = task_of(net, g), list(net.parameters())
-    for weight, slope in zip(weights, torch.autograd.grad(query_loss(net, g, task, True), weights), strict=True):
+@pytest.mark.parametrize("gram", [0, 1024], ids=["many rows", "few rows"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_second_order_gradient_equals_finite_differences(
+    encoder: str, gram: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptation, "MAX_GRAM", gram)
+    reading, weights = read(encoder)
+    slopes = torch.autograd.grad(query_loss(reading, weights, True), list(weights.values()))
+    for weight, slope in zip(weights.values(), slopes, strict=True):
         direction, value = torch.randn_like(weight), weight.detach().clone()
         around = []
         for sign in (1, -1):
             weight.data = value + sign * 1e-6 * direction
-            around.append(query_loss(net, g, task, False).item())
+            around.append(query_loss(reading, weights, False).item())
         weight.data = value
         assert (around[0] - around[1]) / 2e-6 == pytest.approx(float((slope * direction).sum()), rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("encoder", OWN)
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_first_order_gradient_is_the_one_at_the_adapted_weights(encoder: str) -> None:
-    g = prepared()
-    net = network(encoder, g)
-    task, weights = task_of(net, g), list(net.parameters())
-    first = torch.autograd.grad(query_loss(net, g, task, False), weights)
-    adapted = plain_adapt(net, task, steps=4, lr=0.4)
-    loss = F.cross_entropy(logits(net, net.read(g, np.array([1, 8, 9, 4])), adapted), torch.tensor([0, 1, 2, 1]))
-    there = torch.autograd.grad(loss, [adapted[name] for name, _ in net.named_parameters()])
-    second = torch.autograd.grad(query_loss(net, g, task, True), weights)
+    reading, weights = read(encoder)
+    first = torch.autograd.grad(query_loss(reading, weights, False), list(weights.values()))
+    adapted = plain_adapt(reading, weights, reading.field(NODES), steps=4, lr=0.4)
+    loss = F.cross_entropy(logits(reading, adapted, reading.field(QUERY)), QUERY_Y)
+    there = torch.autograd.grad(loss, [adapted[name] for name in weights])
+    second = torch.autograd.grad(query_loss(reading, weights, True), list(weights.values()))
     assert all(torch.allclose(a, b) for a, b in zip(first, there, strict=True))
     assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("gram", [0, 1024], ids=["many rows", "few rows"])
-@pytest.mark.parametrize("encoder", OWN)
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_the_widest_weight_moves_as_if_it_followed_its_gradient(
     encoder: str, gram: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inner, "MAX_GRAM", gram)
-    g = prepared()
-    net = network(encoder, g)
-    for nodes in ((3, 7, 19, 11, 5, 6), (0, 1, 2, 3, 4, 5), (19, 18, 17, 16, 2, 2)):
-        task = task_of(net, g, nodes)
-        ours, plain = adapt(net, task, steps=6, lr=0.4), plain_adapt(net, task, steps=6, lr=0.4)
+    monkeypatch.setattr(adaptation, "MAX_GRAM", gram)
+    reading, weights = read(encoder)
+    for nodes in (NODES, np.arange(6), np.array([19, 18, 17, 16, 2, 2])):
+        field = reading.field(nodes)
+        ours, plain = adapt(reading, weights, field, Y, 6, 0.4), plain_adapt(reading, weights, field, 6, 0.4)
         assert ours.keys() == plain.keys()
         assert all(torch.allclose(ours[name], plain[name]) for name in plain)
 
 
-def test_sgc_is_two_steps_of_propagation_and_one_product() -> None:
-    g, graph = prepared(), small_graph()
-    sgc = SGC(graph.n_features, 4).double()
-    sgc.bias[0].data.uniform_()
-    a, x = oracle.dense(graph, torch.float64)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_encoders_are_products_of_dense_matrices(encoder: str) -> None:
+    reading, weights = read(encoder)
+    a, x = oracle.dense(small_graph(), torch.float64)
     hat = oracle.propagation_matrix(a)
-    expected = hat @ hat @ x @ sgc.weight[0] + sgc.bias[0]
-    assert torch.allclose(sgc(sgc.read(g, None)), expected)
-    nodes = np.array([0, 19, 4, 4])
-    assert torch.allclose(sgc(sgc.read(g, nodes)), expected[nodes])
+    w, b = ([weights[f"encoder.{what}.{i}"] for i in range(reading.layers)] for what in ("weight", "bias"))
+    expected = {
+        "sgc": lambda: hat @ hat @ x @ weights[FIRST] + b[0],
+        "gcn": lambda: torch.relu(hat @ torch.relu(hat @ x @ w[0] + b[0]) @ w[1] + b[1]),
+        "mlp": lambda: torch.relu(torch.relu(x @ w[0] + b[0]) @ w[1] + b[1]),
+    }[encoder]()
+    for nodes in (np.arange(20), np.array([0, 19, 4, 4])):
+        assert torch.allclose(reading.encode(weights, reading.field(nodes)), expected[nodes], atol=1e-6)
 
 
 # --- the methods --------------------------------------------------------------------------------------------------
@@ -175,17 +173,6 @@ def test_a_resumed_training_ends_with_the_same_bits(name: str, planted: Dataset,
     resumed = fitted(planted, Checkpoints(tmp_path), **METHODS[name], episodes=40)
     assert resumed.history_ == whole.history_
     assert np.array_equal(ask(resumed, planted), ask(whole, planted))
-
-
-@pytest.mark.parametrize("meta", [True, False])
-@pytest.mark.parametrize("encoder", PYG)
-def test_any_pyg_encoder_can_be_adapted(encoder: str, meta: bool, planted: Dataset) -> None:
-    method = fitted(planted, encoder=encoder, meta=meta, hidden=(8, 8), episodes=3, inner_lr=0.05)
-    p = ask(method, planted)
-    assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
-    task = EpisodeSampler(planted, "test", 4, 3)[0]
-    everyone = method.predict_proba(planted.graph, replace(task.task, query=np.arange(planted.graph.n)))
-    assert np.allclose(everyone[task.query], p, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -11,9 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
-from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import predict_tasks
 from fewnode.methods.table import build_method
@@ -80,16 +78,3 @@ def test_nearest_mean_by_hand(star: Graph) -> None:
         means = unit(np.stack([z[:2].mean(axis=0), z[2]]))
         expected = torch.softmax(torch.from_numpy(10 * z @ means.T), dim=1)
         assert np.allclose(answers("nearest-mean", star, task, steps=steps), expected, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("logistic", {"steps": -1}, "-1 steps, expected 0 to"),
-        ("logistic", {"c": 0.0}, "c is 0.0, expected a number above 0"),
-        ("logistic", {"scaling": "tfidf"}, "unknown scaling 'tfidf'"),
-    ],
-)
-def test_options_that_cannot_be_are_refused(name: str, options: dict[str, Any], message: str, planted: Dataset) -> None:
-    with pytest.raises(FewnodeError, match=message):
-        build_method(name, 0, options).fit(planted.graph, NONE, NONE)

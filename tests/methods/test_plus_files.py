@@ -12,11 +12,10 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
-from fewnode.graph import Block, Graph
+from fewnode.graph import Block, Graph, Relation
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
 from fewnode.model.model_files import load_model

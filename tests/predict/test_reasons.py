@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode import Class, Estimator, FewnodeError, Graph, Relation
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.graph import Block
 from fewnode.model.recognise import untrained
 from fewnode.recognition.classes import Given
 from fewnode.review.reasons import ClassReasons, SharedWord, Step

@@ -31,7 +31,7 @@ import pytest
 import torch
 from safetensors.numpy import save as safetensors_bytes
 
-from fewnode.cli.train import read_tuned
+from fewnode.cli.train import tuned_options
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import read_grid
@@ -389,7 +389,7 @@ def doors(folder: Path, data: Dataset, blob: bytes) -> Iterator[Callable[[], obj
     yield lambda: read_support(folder / "t.csv", data)
     yield lambda: read_pool(folder / "p.jsonl", data)
     yield lambda: read_grid(folder / "g.toml")
-    yield lambda: read_tuned(folder / "g.toml")
+    yield lambda: tuned_options(folder / "g.toml", "gpn")
     for name in ("t.csv", "t.csv.gz", "t.jsonl", "t.parquet"):
         yield lambda name=name: read_tables(folder / name, folder / name)  # type: ignore[misc]
     for kind, read in (("model", load_model), ("dataset", load_dataset)):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import mmap
 import os
 import random
 import re
-import shutil
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -87,20 +83,8 @@ def alive(server: Running) -> None:
 
 # --- where --------------------------------------------------------------------------------------------------------
 
-UP = (
-    "..",
-    "%2e%2e",
-    "%2E.",
-    ".%2e",
-    "%252e%252e",
-    "..;",
-    "..%00",
-    "..\\",
-    "%c0%ae%c0%ae",
-    "\u2025",
-    "....//..",
-    ".%00.",
-)
+UP = ("..", "%2e%2e", "%2E.", ".%2e", "%252e%252e", "..;", "..%00", "..\\", "%c0%ae%c0%ae", "\u2025", "....//..",
+      ".%00.")  # fmt: skip
 SLASH = ("/", "%2f", "%5c", "\\", "%252f", "//")
 TARGETS = ("etc/passwd", "app.py", "proc/self/environ", "model.json")
 DOORS = ("/static/", "/", "/static", "/api/nodes/", "/api/classes/", "/static/./")
@@ -128,36 +112,15 @@ def test_no_path_leads_out(server: Running, figure: Figure) -> None:
     figure("service.paths", f"{len(found)} paths: none leads out")
 
 
-HOSTS = [
-    *(
-        "evil.example",
-        "127.0.0.1.evil.example",
-        "localhost.evil.example",
-        "evil.example:{port}",
-        "[::ffff:127.0.0.1]:{port}",
-    ),
-    *("127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}0", "0.0.0.0:{port}", "2130706433:{port}", "0x7f000001:{port}"),
-    *(
-        "127.1:{port}",
-        "0177.0.0.1:{port}",
-        "127.0.0.1.:{port}",
-        "localhost.:{port}",
-        "localhost",
-        "user@127.0.0.1:{port}",
-    ),
-    *("127.0.0.1:{port}@evil.example", "127.0.0.1:{port}/x", "127.0.0.1:{port}?x", "127.0.0.1:{port}#x", ":{port}"),
-    *("127.0.0.1:{port},evil.example", "evil.example,127.0.0.1:{port}", "127.0.0.1:{port}\t", "127.0.0.1 :{port}"),
-    *(
-        "[::1]:1",
-        "[::]:{port}",
-        "[::1%25lo]:{port}",
-        "[0:0:0:0:0:0:0:1]:{port}",
-        "::1:{port}",
-        "http://127.0.0.1:{port}",
-    ),
-    *("127.0.0.1:{port}%00", "ⓛocalhost:{port}", "127。0。0。1:{port}", "xn--localhost:{port}", "*:{port}", "null"),
-    *("127.0.0.2:{port}", "192.168.0.1:{port}", "169.254.169.254", "metadata.google.internal"),
-]
+NAMES = """
+evil.example 127.0.0.1.evil.example localhost.evil.example evil.example:{port} [::ffff:127.0.0.1]:{port} 127.0.0.1
+127.0.0.1:1 127.0.0.1:{port}0 0.0.0.0:{port} 2130706433:{port} 0x7f000001:{port} 127.1:{port} 0177.0.0.1:{port}
+127.0.0.1.:{port} localhost.:{port} localhost user@127.0.0.1:{port} 127.0.0.1:{port}@evil.example 127.0.0.1:{port}/x
+127.0.0.1:{port}?x 127.0.0.1:{port}#x :{port} 127.0.0.1:{port},evil.example evil.example,127.0.0.1:{port}
+[::1]:1 [::]:{port} [::1%25lo]:{port} [0:0:0:0:0:0:0:1]:{port} ::1:{port} http://127.0.0.1:{port} 127.0.0.1:{port}%00
+ⓛocalhost:{port} 127。0。0。1:{port} xn--localhost:{port} *:{port} null 127.0.0.2:{port} 192.168.0.1:{port}
+169.254.169.254 metadata.google.internal"""
+HOSTS = [*NAMES.split(), "127.0.0.1 :{port}"]
 
 
 def test_foreign_hosts_on_every_route(server: Running, figure: Figure) -> None:
@@ -165,12 +128,10 @@ def test_foreign_hosts_on_every_route(server: Running, figure: Figure) -> None:
     for host, (verb, path) in product(HOSTS, every):
         body = b"{}" if verb in ("POST", "PUT") else b""
         answer = raw(server, request(server, path, verb, body, Host=host.format(port=server.port)))
-        ours = host.strip() in ("127.0.0.1:{port}",)
-        assert ours or status(answer) in (400, 403), (host, verb, path, answer[:120])
+        assert status(answer) in (400, 403), (host, verb, path, answer[:120])
         asked += 1
-    figure(
-        "service.hosts", f"{len(HOSTS)} foreign forms of Host on {len(every)} routes, {asked:,} requests: all refused"
-    )
+    forms = f"{len(HOSTS)} foreign forms of Host on {len(every)} routes"
+    figure("service.hosts", f"{forms}, {asked:,} requests: all refused")
 
 
 def test_pages_of_others_cannot_change_anything(server: Running, figure: Figure) -> None:
@@ -247,13 +208,11 @@ def test_no_request_hides_in_another(server: Running, figure: Figure) -> None:
             assert b'"method"' not in answer, (blob[:200], answer[:300])
             disputed += 1
         assert b"Traceback" not in answer
-        assert not [part for part in answer.split(b"HTTP/1.1 ")[1:] if part[:1] == b"5" and part[:3] != b"501"], answer[
-            :200
-        ]
+        failed = [part for part in answer.split(b"HTTP/1.1 ")[1:] if part[:1] == b"5" and part[:3] != b"501"]
+        assert failed == []
     alive(server)
-    figure(
-        "service.smuggling", f"{len(smuggled(1))} malformed framings, {disputed} of them disputed: no hidden request"
-    )
+    told = f"{len(smuggled(1))} malformed framings, {disputed} of them disputed"
+    figure("service.smuggling", f"{told}: no hidden request")
 
 
 def bodies() -> list[bytes]:
@@ -272,12 +231,8 @@ def bodies() -> list[bytes]:
         b"\x00",
         b'{"nodes": [NaN]}',
     ]
-    odd += [
-        b'{"all": true, "all": false}',
-        b'{"nodes": ["\\ud800"]}',
-        b'{"limit": 1e999}',
-        b'{"limit": ' + b"9" * 5000 + b"}",
-    ]
+    odd += [b'{"all": true, "all": false}', b'{"nodes": ["\\ud800"]}', b'{"limit": 1e999}']
+    odd += [b'{"limit": ' + b"9" * 5000 + b"}"]
     odd += [b'{"nodes": "node-1"}', b'{"nodes": [null]}', b'{"support": {"a": []}}', b'{"support": {"": ["node-1"]}}']
     odd += [json.dumps({"nodes": ["node-1"], "support": {"a" * 500: ["node-1"]}}).encode()]
     odd += [json.dumps({"nodes": ["node-1"] * 10_001}).encode(), b'{"nodes": ["' + b"x" * 900_000 + b'"]}']
@@ -286,17 +241,12 @@ def bodies() -> list[bytes]:
 
 def test_bodies_that_are_no_questions(server: Running, figure: Figure) -> None:
     tried = 0
-    for path, verb in (
-        ("/api/classify", "POST"),
-        ("/api/nodes", "POST"),
-        ("/api/suggest", "POST"),
-        ("/api/classes/x", "PUT"),
-    ):
+    for path in ("/api/classify", "/api/nodes", "/api/nothing", "/api/classes/x"):
         for body in bodies():
-            answer = raw(server, request(server, path, verb, body or b" "))
+            answer = raw(server, request(server, path, "PUT" if path.endswith("x") else "POST", body or b" "))
             if not answer:  # the connection was closed on a body that is too large, while it was still being sent
                 assert len(body) > 1 << 20
-            elif status(answer) >= 400 or path != "/api/suggest":
+            else:
                 assert status(answer) in REFUSED, (path, body[:80], answer[:200])
                 assert {"error", "hint"} <= json.loads(answer.partition(b"\r\n\r\n")[2]).keys()
             tried += 1
@@ -305,15 +255,8 @@ def test_bodies_that_are_no_questions(server: Running, figure: Figure) -> None:
 
 
 def test_errors_name_no_place_and_no_secret(server: Running, run_dir: Path, figure: Figure) -> None:
-    secrets = [
-        TOKEN,
-        str(run_dir),
-        str(Path(__file__).parents[2]),
-        os.environ.get("HOME", "/root"),
-        "site-packages",
-        "Traceback",
-    ]
-    tried = 0
+    places = [str(run_dir), str(Path(__file__).parents[2]), os.environ.get("HOME", "/root"), "site-packages"]
+    secrets, tried = [TOKEN, "Traceback", *places], 0
     for verb, path in routes(server):
         for body in (b"", b"{}", b'{"nodes": ["no such node"]}', b"["):
             for headers in ({}, {"Authorization": ""}, {"Host": "evil.example"}):
@@ -366,126 +309,11 @@ def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, c
         p99 = float(np.quantile(seconds, 0.99))
     until(lambda: server.ask("/health/ready").status == 200)
     alive(server)
-    figure(
-        "service.connections", f"{opened} open connections: health p99 {1000 * p99:.0f} ms, {refused} of 200 refused"
-    )
-
-
-SLOW = {
-    "headers": ("/api/classes", ["-H"]),
-    "bodies": ("/api/classify", ["-B", "-f", "application/json", "-s", "100000"]),
-    "readers": ("/api/map", ["-X", "-w", "10", "-y", "20", "-n", "5", "-z", "32"]),
-}
-"""How slowhttptest is slow: half a header and a line more now and then, half a body, or an answer read by drops."""
-
-
-@sizes(0, 200, 1000)
-@pytest.mark.parametrize("kind", SLOW)
-def test_slow_clients_keep_nobody_waiting(
-    server: Running, tmp_path: Path, figure: Figure, count: int, kind: str
-) -> None:
-    """slowhttptest holds so many connections; meanwhile others get their answers, and it is let go of in the end."""
-    program = shutil.which("slowhttptest")
-    if program is None:
-        pytest.skip("there is no slowhttptest (apt-get install slowhttptest)")
-    address, how = SLOW[kind]
-    pace = ["-c", str(count), "-r", "100", "-i", "3", "-x", "20", "-p", "2", "-l", "45"]
-    asking = ["-j", f"fewnode-{server.port}={TOKEN}", "-u", server.url + address]
-    command = [program, *how, *pace, *asking, "-g", "-o", str(tmp_path / "slow")]
-    slow = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds = []
-    while slow.poll() is None:
-        start = time.perf_counter()
-        assert server.ask("/api/model").status == 200
-        seconds.append(time.perf_counter() - start)
-        time.sleep(0.05)
-    assert slow.returncode == 0
-    rows = list(csv.DictReader((tmp_path / "slow.csv").read_text().splitlines()))
-    held = max(int(row["Connected"]) for row in rows)
-    assert held > count // 4, "it was not slow with as many as it should"
-    if kind != "readers":  # these do not notice
-        assert int(rows[-1]["Connected"]) < held, "nobody was let go of"
-    p99 = float(np.quantile(seconds, 0.99))
-    figure(
-        f"service.slow.{kind}", f"{held} connections of slowhttptest: others answered within {1000 * p99:.0f} ms (p99)"
-    )
-    alive(server)
+    told = f"health p99 {1000 * p99:.0f} ms, {refused} of 200 refused"
+    figure("service.connections", f"{opened} open connections: {told}")
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
-
-
-def loaded(server: Running, answers: list[tuple[int, bool]], until: threading.Event) -> None:
-    """Asks one after another; notes the status, and whether an accepted request was answered."""
-    body = json.dumps({"nodes": ["node-1", "node-2"], "support": {"a": ["node-3"], "b": ["node-4"]}}).encode()
-    while not until.is_set():
-        sent = False
-        try:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-                connection.sendall(request(server, "/api/classify", "POST", body))
-                sent = True
-                answer = b""
-                while part := connection.recv(1 << 16):
-                    answer += part
-            answers.append((status(answer) if answer else 0, bool(answer) and answer.endswith(b"}")))
-        except ConnectionRefusedError:
-            return
-        except OSError:
-            answers.append((0, not sent))  # a reset before anything was accepted loses nothing
-            return
-
-
-@sizes(0, 10, 100)
-def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
-    given = 0
-    for number in range(count):
-        with serving(run_dir, "--state", tmp_path / f"{number}.json") as server:
-            answers: list[tuple[int, bool]] = []
-            until = threading.Event()
-            askers = [threading.Thread(target=loaded, args=(server, answers, until)) for _ in range(8)]
-            for asker in askers:
-                asker.start()
-            time.sleep(0.3 + 0.05 * (number % 7))
-            server.process.terminate()
-            while server.ask("/health/ready").status == 200:
-                time.sleep(0.01)
-            until.set()  # as a proxy does: nothing new is sent to who is not ready
-            for asker in askers:
-                asker.join()
-            assert server.process.wait(300) == 0
-        given += len(answers)
-        assert [code for code, whole in answers if not whole] == [], "a request that was accepted got no whole answer"
-        assert {code for code, _ in answers} <= {0, 200, 429, 503}
-    assert given
-    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: each that was accepted was answered")
-
-
-@sizes(0, 5, 50)
-def test_a_killed_service_comes_back_with_every_class(
-    run_dir: Path, tmp_path: Path, figure: Figure, count: int
-) -> None:
-    kept, slowest = set[str](), 0.0
-    for number in range(count):
-        with serving(run_dir, "--state", tmp_path / "state.sqlite") as server:
-            spent = sum(
-                map(float, Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
-            )
-            slowest = max(slowest, spent / os.sysconf("SC_CLK_TCK"))
-            found = {known["name"] for known in server.ask("/api/classes").json["classes"]}
-            assert found == kept, "a class that was answered for is lost"
-            for i in range(3):
-                name = f"class {number}.{i}"
-                assert (
-                    server.ask(f"/api/classes/{quote(name)}", {"support": [f"node-{3 * number + i}"]}, "PUT").status
-                    == 200
-                )
-                kept.add(name)
-            os.kill(server.process.pid, signal.SIGKILL)
-            server.process.wait()
-    figure(
-        "service.killed",
-        f"{count} kills: back with all {len(kept)} classes, after {slowest:.1f} s of processor time at most",
-    )
 
 
 ACKNOWLEDGED = mmap.mmap(-1, 64)

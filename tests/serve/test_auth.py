@@ -230,3 +230,26 @@ def test_each_request_is_counted_with_its_time(scope: dict[str, Any], verb: str,
 def test_a_body_of_too_many_keys_is_refused_before_anything_is_made_of_it() -> None:
     body = json.dumps({"attributes": {f"a{i}": 1 for i in range(40_000)}}).encode()
     assert refused(told_by(_nobody, posted(), [part(body)]))[:2] == (422, "the body has more than 30,000 keys")
+
+
+def test_what_cannot_be_answered_now_is_refused_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fewnode.service.access.MAX_REQUESTS", 2)
+    statuses: list[int] = []
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.01)
+        await send(dict(START))
+
+    async def ask(access: Access, path: str) -> None:
+        async def send(message: dict[str, Any]) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        await access(request(path=path), Mock(), send)
+
+    async def all_at_once() -> None:
+        access = Access(slow, rules(TOKEN, "127.0.0.1", PORT), Health(ready=True), CollectorRegistry())
+        await asyncio.gather(*(ask(access, path) for path in ("/api/x", "/api/x", "/api/x", "/health/live")))
+        await ask(access, "/api/x")
+
+    asyncio.run(all_at_once())
+    assert statuses == [429, 200, 200, 200, 200]

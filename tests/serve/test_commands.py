@@ -7,7 +7,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -101,44 +100,32 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
         client.delete_class("web")
 
 
-@contextmanager
-def scripted(answers: list[tuple[int, str]]) -> Iterator[str]:
-    """The address of a service that gives these answers, each on a connection that it then closes without a word."""
-    left = iter(answers)
+def test_the_client_waits_for_a_service_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("fewnode.service.client.time", SimpleNamespace(sleep=waited.append, monotonic=time.monotonic))
+    left = iter([(429, b"{}"), (200, b"[1]"), (503, b"full")])
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Busy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, body = next(left)
             self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
             self.send_header("retry-after", "2")
             self.end_headers()
-            self.wfile.write(body.encode())
-            self.close_connection = True
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as service:
+    with HTTPServer(("127.0.0.1", 0), Busy) as service:
         thread = Thread(target=service.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{service.server_port}"
+        with fewnode.Client(f"http://127.0.0.1:{service.server_port}") as client:
+            assert client.export("a.json") == b"[1]"
+            client.patience = 1
+            with pytest.raises(ServiceError, match="the service answered 503"):
+                client.export("a.json")
         service.shutdown()
         thread.join()
-
-
-def test_the_client_outlives_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr("fewnode.service.client.time", SimpleNamespace(sleep=waited.append, monotonic=time.monotonic))
-    told = ['{"names":["a"]}', '{"names":["b"]}']
-    with scripted([(200, told[0]), (429, "{}"), (200, told[1])]) as url, fewnode.Client(url) as impatient:
-        assert impatient.export("a.json").decode() == told[0]
-        assert impatient.export("a.json").decode() == told[1], (
-            "the service had closed the connection, and was busy once"
-        )
     assert waited == [2]
     with pytest.raises(fewnode.FewnodeError, match="link that fewnode serve printed"):
         fewnode.Client("ftp://x")

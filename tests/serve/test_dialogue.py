@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,34 +18,9 @@ import scipy.sparse as sp
 from fewnode.dataset import Dataset
 from fewnode.model.estimator import Estimator
 from service import Answer, InProcess
-from service_networks import of_tables, texts
+from service_networks import of_tables
 
 Start = Callable[[], InProcess]
-
-
-@pytest.fixture(scope="module")
-def data() -> Dataset:
-    return texts()
-
-
-@pytest.fixture(scope="module")
-def model(data: Dataset) -> Estimator:
-    return Estimator("gpn-plus").fit(data)
-
-
-@pytest.fixture
-def start(model: Estimator, data: Dataset, tmp_path: Path) -> Iterator[Start]:
-    started: list[InProcess] = []
-
-    def again() -> InProcess:
-        for old in started:
-            old.close()
-        started.append(InProcess(model, data, tmp_path / "state.sqlite"))
-        return started[-1]
-
-    yield again
-    for old in started:
-        old.close()
 
 
 @pytest.fixture
@@ -94,82 +69,12 @@ def test_yes_and_no_are_kept_and_teach(service: InProcess, start: Start) -> None
     assert by_node(again, threshold=0.0)["mail-1"]["when"] == after["mail-1"]["when"]
 
 
-def test_answers_are_all_kept_or_none(service: InProcess) -> None:
-    version = service.ask("/api/classes").json["version"]
-    for status, answers in (
-        (409, [("mail-1", "mail", "yes"), ("vpn-0", "mail", "yes")]),
-        (404, [("mail-1", "mail", "yes"), ("mail-2", "spam", "yes")]),
-        (422, [("mail-1", "mail", "yes"), ("nobody", "mail", "yes")]),
-        (422, [("mail-1", "mail", "yes"), ("mail-1", "mail", "no")]),
-        (409, [("mail-8", "mail", "no"), ("mail-0", "mail", "no")]),
-    ):
-        answer = say(service, *answers)
-        assert answer.status == status, answer.body
-        assert set(answer.json) == {"error", "hint"}
-    assert service.ask("/api/classes").json["version"] == version
-    assert say(service, ("mail-1", "mail", "yes"), by="a\nb").status == 422
-    assert service.ask("/api/answers", {"answers": []}).status == 422
-    assert say(service, ("mail-1", "mail", "maybe")).status == 422
-
-
-# --- taking back ---
-
-
-def test_undo_goes_back_through_everything_and_redo_again(service: InProcess, start: Start) -> None:
-    say(service, ("mail-1", "mail", "no"), by="Ann")
-    service.ask("/api/nodes", {"nodes": [{"node": "new", "row": {"about": "mail spam"}, "edges": ["mail-0"]}]})
-    service.ask("/api/classes/vpn", method="DELETE")
-    before = service.ask("/api/classes").json["classes"]
-    service = start()  # it survives a restart
-    undone = [service.ask("/api/undo", {"by": "Eve"}).json["what"] for _ in range(5)]
-    assert undone[0] == "Undone: vpn was forgotten."
-    assert undone[2] == "Undone: mail-1 is not in mail."
-    assert service.ask("/api/classes").json["classes"] == []
-    assert service.ask("/api/undo", {}).status == 409
-    assert service.ask("/api/nodes/new").status == 404
-    for _ in range(5):
-        answer = service.ask("/api/redo", {})
-        assert answer.status == 200, answer.body
-    assert answer.json["redo"] is False
-    after = service.ask("/api/classes").json["classes"]
-    assert [(each["name"], each["rejected"]) for each in after] == [(each["name"], each["rejected"]) for each in before]
-    assert service.ask("/api/nodes/new").status == 200
-    assert service.ask("/api/redo", {}).status == 409
-
-
-def test_a_deleted_class_comes_back_to_its_place(service: InProcess, start: Start) -> None:
-    service.ask("/api/classes/news", {"support": ["mail-9"]}, "PUT")
-    names = _names(service)
-    for name in names[:2]:
-        service.ask(f"/api/classes/{name}", method="DELETE")
-        service.ask("/api/undo", {})
-        assert _names(service) == names
-        service = start()
-        assert _names(service) == names, "as it is kept"
-    service.ask("/api/redo", {})
-    service.ask("/api/undo", {})
-    assert _names(service) == _names(start()) == names
-
-
-def _names(service: InProcess) -> list[str]:
-    return [each["name"] for each in service.ask("/api/classes").json["classes"]]
-
-
-def test_a_change_after_undo_is_another_way(service: InProcess) -> None:
-    say(service, ("mail-1", "mail", "yes"))
-    service.ask("/api/undo", {})
-    assert say(service, ("mail-1", "mail", "no")).json["redo"] is False
-    assert service.ask("/api/redo", {}).status == 409
-
-
-def test_undo_is_conditional_as_every_change(service: InProcess) -> None:
-    assert service.ask("/api/undo", {}, If_Match='"0-12345678"').status == 412
-    version = service.ask("/api/classes").json["version"]
-    assert service.ask("/api/undo", {}, If_Match=f'"{version}"').status == 200
-    assert say(service, ("mail-1", "mail", "yes")).status == 200
-    headers = {"If_Match": f'"{version}"'}
-    body = {"answers": [{"node": "mail-2", "class": "mail", "verdict": "yes"}]}
-    assert service.ask("/api/answers", body, **headers).status == 412
+def test_where_nothing_tells_how_many_there_are_claims_are_a_guess(start: Start) -> None:
+    service = start()
+    service.ask("/api/classes/mail", {"support": ["mail-0"]}, "PUT")
+    asked = service.ask("/api/classify", {"all": True}).json["note"], service.ask("/api/trust").json["note"]
+    assert asked[0] == asked[1] == service.ask("/api/trust?threshold=0.4").json["note"]
+    assert "until then what is claimed is a guess" in asked[0]
 
 
 def test_the_journal_says_who_when_and_what(service: InProcess) -> None:
@@ -208,26 +113,18 @@ def test_the_list_is_sorted_filtered_and_cut_into_pages(service: InProcess) -> N
     assert service.ask("/api/claims?attributes=about").status == 422
 
 
-@pytest.mark.parametrize("how", [{}, {"class": "mail", "threshold": 0.2}, {"closed_set": True}])
-def test_every_file_says_what_the_page_says(service: InProcess, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("how", [{"class": "mail", "threshold": "0.2"}, {"closed_set": "true"}])
+def test_a_file_says_what_the_page_says_and_how_it_was_made(service: InProcess, how: dict[str, Any]) -> None:
     say(service, ("mail-1", "mail", "yes"), by="=Ann")
-    listed = claims(service, **how, attributes=["spam"])
-    query = "&".join(f"{name}={str(value).lower()}" for name, value in {**how, "attributes": "spam"}.items())
+    listed, query = claims(service, **how, attributes=["spam"]), urlencode({**how, "attributes": "spam"})
     files = {kind: service.ask(f"/api/export/claims.{kind}?{query}").body for kind in ("csv", "json", "parquet")}
-    expected = [{name: value for name, value in row.items() if name != "group"} for row in listed["rows"]]
-    found = json.loads(files["json"])
-    assert found["rows"] == expected
+    found, rows = json.loads(files["json"]), pq.read_table(io.BytesIO(files["parquet"])).to_pylist()
+    assert found["rows"] == [{name: value for name, value in row.items() if name != "group"} for row in listed["rows"]]
+    assert [row["spam"] for row in rows] == [row["attributes"]["spam"] for row in listed["rows"]]
     assert (found["version"], found["model"].split(",")[0]) == (listed["version"], "gpn-plus")
-    assert found["threshold"] == (None if "closed_set" in how else how.get("threshold", 0.5))
-    frame = pq.read_table(io.BytesIO(files["parquet"])).to_pylist()
-    table = list(csv.DictReader(io.StringIO(files["csv"].decode())))
-    for own, line, row in zip(frame, table, expected, strict=True):
-        assert (own["node"], own["probability"], own["spam"]) == (
-            row["node"], row["probability"], row["attributes"]["spam"],
-        )  # fmt: skip
-        assert (line["node"], float(line["probability"])) == (row["node"], row["probability"])
-        assert own["by"] == row["by"]
-        assert line["by"] == ("'=Ann" if row["by"] else ""), "no formula for a spreadsheet"
+    assert found["threshold"] == (None if "closed_set" in how else 0.2)
+    table = csv.DictReader(io.StringIO(files["csv"].decode()))
+    assert {row["by"] for row in table} == {"'=Ann", ""}, "no formula for a spreadsheet"
 
 
 def test_new_nodes_are_listed_by_when_they_came(service: InProcess) -> None:
@@ -386,20 +283,6 @@ def test_answers_that_were_asked_for_tell_how_many_members_there_are(service: In
     assert told["members"]["low"] <= 12 <= told["members"]["high"]
     assert say(service, *((node, "mail", said) for node, said in right.items())).status == 200
     assert service.ask("/api/trust?class=mail").json["classes"]["mail"] == told
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/api/nodes", {"nodes": [{"node": "new", "row": {}}]}),
-        ("/api/answers", {"answers": [{"node": "mail-1", "class": "mail", "verdict": "yes"}]}),
-    ],
-)
-def test_every_change_heeds_its_condition(service: InProcess, path: str, body: Any) -> None:
-    before = service.ask("/api/classes").json["version"]
-    refused = service.ask(path, body, If_Match="1-00000000")
-    assert (refused.status, service.ask("/api/classes").json["version"]) == (412, before)
-    assert service.ask(path, body, If_None_Match=before).status == 422, "not heeded, and so not passed over"
 
 
 @pytest.mark.parametrize(

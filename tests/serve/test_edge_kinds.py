@@ -1,16 +1,17 @@
-"""Kinds of edges in the service: what a node's neighbourhood tells of them, and what the page draws."""
+"""Kinds of edges in the service: what a node's neighbourhood tells of them, and new nodes with kinds and weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.model.estimator import Estimator
 from graphs import planted_kinds
-from service import Local, save_run
+from service import InProcess, Local
 
 
 @pytest.fixture(name="kinds", scope="module")
@@ -18,24 +19,20 @@ def _kinds() -> Dataset:
     return planted_kinds()
 
 
-@pytest.fixture(name="typed_run", scope="module")
-def _typed_run(kinds: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_run(kinds, tmp_path_factory.mktemp("kinds"), "gpn-plus", rank=32)
+@pytest.fixture(name="model", scope="module")
+def _model(kinds: Dataset) -> Estimator:
+    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(kinds)
 
 
 @pytest.fixture(name="typed")
-def _typed(typed_run: Path, tmp_path: Path) -> Iterator[Local]:
-    found = Local(typed_run, tmp_path / "state.sqlite")
-    yield found
-    found.close()
+def _typed(opened: Callable[[Estimator, Dataset], InProcess], model: Estimator, kinds: Dataset) -> InProcess:
+    return opened(model, kinds)
 
 
-def test_neighbours_come_with_kinds_ways_and_weights(typed: Local, kinds: Dataset) -> None:
-    about = typed.ask("/api/nodes/node-7").json
-    node = kinds.node("node-7")
-    ways: set[str | None] = set()
-    for near in about["neighbours"]:
-        other = kinds.node(near["node"])
+def test_neighbours_come_with_kinds_ways_and_weights(typed: InProcess, kinds: Dataset) -> None:
+    near, ways, node = typed.ask("/api/nodes/node-7").json["neighbours"], set[str | None](), kinds.node("node-7")
+    for each in near:
+        other = kinds.node(each["node"])
         expected = set()
         for relation in kinds.graph.relations:
             come, lead = relation.adj[node, other], relation.adj[other, node]
@@ -43,35 +40,28 @@ def test_neighbours_come_with_kinds_ways_and_weights(typed: Local, kinds: Datase
                 way = None if not relation.directed else "both" if come and lead else "from" if come else "to"
                 weight = round(float(max(come, lead)), 4) if relation.name == "pays" else None
                 expected.add((relation.name, way, weight))
-        assert {(e["kind"], e["way"], e["weight"]) for e in near["edges"]} == expected != set()
-        ways |= {e["way"] for e in near["edges"]}
+        assert {(e["kind"], e["way"], e["weight"]) for e in each["edges"]} == expected != set()
+        ways |= {e["way"] for e in each["edges"]}
     assert len(ways) > 1
-    assert len(about["neighbours"]) == np.count_nonzero(kinds.graph.adj[[node]].toarray())
+    assert len(near) == np.count_nonzero(kinds.graph.adj[[node]].toarray())
 
 
-def edges_of(local: Local, node: str) -> dict[str, list[tuple[str, str | None, float | None]]]:
-    found = local.ask(f"/api/nodes/{node}").json["neighbours"]
-    return {near["node"]: [(e["kind"], e["way"], e["weight"]) for e in near["edges"]] for near in found}
+def attach(local: InProcess, *edges: dict[str, Any]) -> Any:
+    return local.ask("/api/nodes", {"nodes": [{"node": "new", "edges": list(edges)}]})
 
 
-def test_a_new_node_comes_with_kinds_weights_and_ways(typed_run: Path, tmp_path: Path) -> None:
-    local = Local(typed_run, tmp_path / "state.sqlite")
-    edges = [
-        {"node": "node-7", "kind": "pays", "weight": 2.5, "way": "to"},
-        {"node": "node-8", "kind": "owns"},
-        {"node": "node-9", "kind": "knows"},
-    ]
-    assert local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {}, "edges": edges}]}).status == 200
-    expected = {
+def test_a_new_node_comes_with_kinds_weights_and_ways(
+    typed: InProcess, opened: Callable[[Estimator, Dataset], InProcess], model: Estimator, kinds: Dataset
+) -> None:
+    pays = {"node": "node-7", "kind": "pays", "weight": 2.5, "way": "to"}
+    assert attach(typed, pays, {"node": "node-8", "kind": "owns"}, {"node": "node-9", "kind": "knows"}).status == 200
+    found = opened(model, kinds).ask("/api/nodes/new").json["neighbours"]
+    edges = {each["node"]: [(e["kind"], e["way"], e["weight"]) for e in each["edges"]] for each in found}
+    assert edges == {
         "node-7": [("pays", "to", 2.5)],
         "node-8": [("owns", "from", None)],
         "node-9": [("knows", None, None)],
     }
-    assert edges_of(local, "new") == expected
-    local.close()
-    again = Local(typed_run, tmp_path / "state.sqlite")
-    assert edges_of(again, "new") == expected
-    again.close()
 
 
 REFUSED = {
@@ -83,13 +73,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("why", REFUSED)
-def test_what_the_network_cannot_hold_is_refused(typed: Local, why: str) -> None:
-    answer = typed.ask("/api/nodes", {"nodes": [{"node": "new", "edges": [{"node": "node-2", **REFUSED[why]}]}]})
-    assert 400 <= answer.status < 500
-    assert why in answer.body.decode()
-
-
-def test_a_plain_network_refuses_kinds(local: Local) -> None:
-    body = {"nodes": [{"node": "new", "edges": [{"node": "node-2", "kind": "pays"}]}]}
-    assert "neither weights nor kinds" in local.ask("/api/nodes", body).body.decode()
+def test_what_the_network_cannot_hold_is_refused(typed: InProcess, local: Local) -> None:
+    for why, edge in REFUSED.items():
+        answer = attach(typed, {"node": "node-2", **edge})
+        assert (answer.status, why in answer.json["error"]) == (422, True), answer.body
+    assert "neither weights nor kinds" in attach(local, {"node": "node-2", "kind": "pays"}).json["error"]

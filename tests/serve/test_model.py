@@ -375,16 +375,6 @@ def memory() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_name_that_says_nothing_is_no_description_after_a_change_either(
-    networks: Sequence[Network], tmp_path: Path
-) -> None:
-    local = InProcess(networks[0].model, networks[0].data, tmp_path / "state.sqlite")
-    assert local.ask("/api/classes/b", {"support": ["A1"]}, "PUT").status == 200
-    assert local.ask("/api/nodes", {"nodes": [{"node": "new", "row": {}}], "classify": False}).status == 200
-    assert local.ask("/api/classes/a", {"support": ["A0"], "description": ""}, "PUT").status == 200
-    local.close()
-
-
 @sizes(40, 10_000, 100_000)
 def test_the_service_is_where_its_model_is(
     networks: Sequence[Network], memory: Path, count: int, monkeypatch: pytest.MonkeyPatch, figure: Figure

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.model.estimator import Estimator
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
-from service import Local, save_run
+from service import InProcess, Local
 
 KINDS = ("bank", "shop", "farm", "port", "mill", "mine", "club", "lab", "inn", "zoo")
 
@@ -45,29 +45,21 @@ def tables() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def table_run(tables: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_run(tables, tmp_path_factory.mktemp("tables"), "propagation", steps=1)
-
-
-Start = Callable[..., Local]
+def model(tables: Dataset) -> Estimator:
+    return Estimator("propagation", way=3, shot=3, steps=1).fit(tables)
 
 
 @pytest.fixture
-def start(run_dir: Path, table_run: Path, tmp_path: Path) -> Iterator[Start]:
-    started: list[Local] = []
-
-    def again(of_tables: bool = True) -> Local:
-        for old in started:
-            old.close()
-        started.append(Local(table_run if of_tables else run_dir, tmp_path / "state.sqlite"))
-        return started[-1]
-
-    yield again
-    for old in started:
-        old.close()
+def start(
+    opened: Callable[[Estimator, Dataset], InProcess], model: Estimator, tables: Dataset
+) -> Callable[[], InProcess]:
+    return lambda: opened(model, tables)
 
 
-def data_of(local: Local) -> Dataset:
+Start = Callable[[], InProcess]
+
+
+def data_of(local: InProcess) -> Dataset:
     return local.service.now.network.data
 
 
@@ -95,7 +87,7 @@ def test_a_row_over_http_is_a_row_of_a_table(start: Start, tables: Dataset) -> N
         {"node": "new", "row": ROW, "edges": ["A3", "newer"]},
         {
             "node": "newer",
-            "row": {"account": "newer", "balance": "1200.5", "kind": "bank", "country": "n/a", "opened": "x"},
+            "row": {"account": "newer", "balance": "1200,5", "kind": "bank", "country": "XX", "opened": "x"},
         },
         {"node": "newest"},
     ]
@@ -103,13 +95,13 @@ def test_a_row_over_http_is_a_row_of_a_table(start: Start, tables: Dataset) -> N
     assert answer.status == 200, answer.json
     assert [result["node"] for result in answer.json["results"]] == ["new", "newer", "newest"]
     assert answer.json["results"][0]["class"] == "port"
-    assert answer.json["missing"] == {"newer": ["about", "country", "face"], "newest": list(ROW)}
-    assert (answer.json["unknown"], answer.json["unused"]) == ({}, ["opened"])
+    assert answer.json["missing"] == {"newer": ["about", "face"], "newest": list(ROW)}
+    assert (answer.json["unknown"], answer.json["unused"]) == ({"newer": {"country": "XX"}}, ["opened"])
     table = {
         "account": ["new", "newer", "newest"],
         "about": [ROW["about"], None, None],
         "balance": [3100, 1200.5, None],
-        "country": ["FR", None, None],
+        "country": ["FR", "XX", None],
         "face": [[3.0, 3.1, 2.9], None, None],
         "kind": [None, "bank", None],
     }
@@ -119,12 +111,6 @@ def test_a_row_over_http_is_a_row_of_a_table(start: Start, tables: Dataset) -> N
     local = start()
     same(data_of(local), expected)
     assert local.ask("/api/classify", {"nodes": ["new", "newer"]}).json == before
-
-
-def test_a_category_that_nobody_knows_is_named(start: Start) -> None:
-    answer = start().ask("/api/nodes", {"nodes": [{"node": "new", "row": {**ROW, "country": "XX"}}]}).json
-    assert answer["unknown"] == {"new": {"country": "XX"}}
-    assert answer["missing"] == {}
 
 
 @pytest.mark.parametrize(
@@ -162,23 +148,10 @@ def test_a_row_that_does_not_fit_is_refused_by_name(start: Start, row: dict[str,
     assert local.ask("/api/nodes/fine").status == 404
 
 
-def test_text_means_the_same_whatever_others_wrote(start: Start) -> None:
-    """1.5 and 1,5 are both numbers by themselves; read as one column, neither mark would fit both."""
-    local = start()
-    for name, text in {"one": "1.5", "two": "1,5", "three": "[1, 2, 3]"}.items():
-        column = "face" if name == "three" else "balance"
-        assert local.ask("/api/nodes", {"nodes": [{"node": name, "row": {column: text}}]}).status == 200
-    data = data_of(start())
-    column = (data.feature_names or ()).index("balance (number)")
-    one, two = (data.graph.x[data.node(name), column] for name in ("one", "two"))
-    assert one == two != 0
-
-
-def test_each_dataset_takes_nodes_in_its_own_way(start: Start) -> None:
-    local = start()
-    answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"balance (number)": 1}}]})
+def test_each_dataset_takes_nodes_in_its_own_way(start: Start, local: Local) -> None:
+    tables = start()
+    answer = tables.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"balance (number)": 1}}]})
     assert (answer.status, 'give a "row" as they have it: there are about' in answer.json["error"]) == (422, True)
-    local = start(of_tables=False)
     answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "row": {"a": 1}}]})
     assert (answer.status, "was not imported from tables" in answer.json["error"]) == (422, True)
     answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"no such": 1}}]})
@@ -186,30 +159,3 @@ def test_each_dataset_takes_nodes_in_its_own_way(start: Start) -> None:
     assert local.ask("/api/nodes/new").status == 404
     answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"0": 1, "no such": 1}}]})
     assert (answer.status, answer.json["unused"]) == (200, ["no such"]), "what is not used is named"
-
-
-def test_new_nodes_come_one_after_the_other(start: Start) -> None:
-    """Each may name those that came before; a class that the data does not have is one for all later ones."""
-    local = start()
-    for i in range(3):
-        row = {**ROW, "kind": "castle"}
-        edges = ["A3", *([f"new {i - 1}"] if i else [])]
-        assert local.ask("/api/nodes", {"nodes": [{"node": f"new {i}", "row": row, "edges": edges}]}).status == 200
-    assert local.ask("/api/nodes/new 2").json["class"] == "castle"
-    assert {each["node"] for each in local.ask("/api/nodes/new 1").json["neighbours"]} == {"A3", "new 0", "new 2"}
-    before = data_of(local)
-    assert local.ask("/api/undo", {}).status == 200
-    assert local.ask("/api/nodes/new 2").status == 404
-    assert local.ask("/api/redo", {}).status == 200
-    same(before, data_of(local))
-    same(before, data_of(start()))
-
-
-def test_what_cannot_be_answered_is_not_attached(planted: Dataset, tmp_path: Path) -> None:
-    """A threshold needs a model that can tell strangers: refused, and nothing is kept."""
-    local = Local(save_run(planted, tmp_path, "sgc"), tmp_path / "state.sqlite")
-    for name, node in {"a": "node-1", "b": "node-2"}.items():
-        local.ask(f"/api/classes/{name}", {"support": [node]}, "PUT")
-    assert local.ask("/api/nodes", {"nodes": [{"node": "new"}], "threshold": 0.7}).status == 422
-    assert local.ask("/api/nodes/new").status == 404
-    local.close()

@@ -176,7 +176,7 @@ def test_from_a_first_example_to_a_list(
     assert {row["threshold"] for row in table} == {"0.5"}
     page.get_by_text("More: classes and labels for fewnode predict").click()
     (tmp_path / "support.csv").write_bytes(saved(seen, "support.csv"))
-    assert {planted.node_name(i) for i in read_support(tmp_path / "support.csv", planted)[0]} == yes
+    assert {planted.node_name(said.node) for said in read_support(tmp_path / "support.csv", planted)} == yes
     seen.view("History")
     assert "mine" in seen.text(".entries")
     assert len(list(csv.DictReader(io.StringIO(saved(seen, "journal.csv").decode())))) >= 8

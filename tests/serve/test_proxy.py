@@ -7,17 +7,15 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from service import TOKEN, Running
+from sizes import until
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -56,50 +54,34 @@ def test_compose_starts_a_command_that_exists() -> None:
         assert source == "./tls" or (ROOT / "deploy" / source).exists()
 
 
-@contextmanager
-def certified(folder: Path) -> Iterator[None]:
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-days", "2", "-subj", "/CN=graph.example", "-addext", "subjectAltName=DNS:graph.example"]
-    subprocess.run(
-        [*command, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True
-    )
-    yield
-
-
 def configured(folder: Path, port: int, service: int) -> list[str]:
     """nginx with our file and nothing else, all of it in one folder; ports and certificates of this test."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=graph.example", "-addext", "subjectAltName=DNS:graph.example"]
+    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(command, check=True, capture_output=True)
     ours = (ROOT / "deploy" / "nginx.conf").read_text()
     ours = ours.replace("listen 443", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8000", f"127.0.0.1:{service}")
     ours = ours.replace("/etc/nginx/tls", str(folder))
-    paths = "".join(
-        f"{what}_temp_path {folder}/{what};" for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    text = (
-        f"pid {folder}/pid; error_log {folder}/log; daemon off; events {{}} http {{ access_log off; {paths} {ours} }}"
-    )
-    (folder / "nginx.conf").write_text(text)
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
+    process = f"pid {folder}/pid; error_log {folder}/log; daemon off; events {{}}"
+    (folder / "nginx.conf").write_text(f"{process} http {{ access_log off; {paths} {ours} }}")
     return [str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf")]
 
 
 @pytest.mark.skipif(NGINX is None, reason="there is no nginx: apt-get install nginx-light")
 def test_nginx_takes_the_file(tmp_path: Path) -> None:
-    with certified(tmp_path):
-        done = subprocess.run([*configured(tmp_path, 8443, 8000), "-t"], capture_output=True, text=True)
+    done = subprocess.run([*configured(tmp_path, 8443, 8000), "-t"], capture_output=True, text=True)
     assert "test is successful" in done.stderr, done.stderr
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.check
 @pytest.mark.skipif(NGINX is None, reason="there is no nginx: apt-get install nginx-light")
 def test_the_service_answers_behind_nginx_with_tls(server: Running, tmp_path: Path) -> None:
-    port = free_port()
-    with certified(tmp_path):
-        nginx = subprocess.Popen(configured(tmp_path, port, server.port))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    nginx = subprocess.Popen(configured(tmp_path, port, server.port))
     try:
         context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
         context.check_hostname = False  # the certificate is of graph.example, the address 127.0.0.1
@@ -113,13 +95,13 @@ def test_the_service_answers_behind_nginx_with_tls(server: Running, tmp_path: Pa
             except urllib.error.HTTPError as error:
                 return error.code
 
-        for _ in range(600):
+        def answers() -> bool:
             try:
-                assert ask("/health/ready") == 200
-                break
+                return ask("/api/model") == 200
             except OSError:
-                time.sleep(0.05)
-        assert ask("/api/model") == 200
+                return False
+
+        until(answers)
         assert ask("/api/model", Origin="https://graph.example") == 200
         assert ask("/api/model", Origin="https://elsewhere.example") == 403
         assert ask("/api/model", Host="elsewhere.example") == 403

@@ -131,7 +131,7 @@ def need_no_file(directory: Path) -> None:
     """Refuse a file where a directory is to be."""
     there = next((path for path in (directory, *directory.parents) if path.exists()), None)
     if there is not None and not there.is_dir():
-        raise FewnodeError(f"{there}: a file, where a directory is to be written; choose another --out")
+        raise FewnodeError(f"{there}: a file, where a directory is to be written; choose another directory")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def recognise_separator(name: str, lines: Sequence[str]) -> str:
     fitting = whole or fitting  # what cuts through quoted cells is not the separator
     if len(fitting) > 1:
         ways = " and ".join(f"{len(samples[mark][0])} columns by {mark!r}" for mark in fitting)
-        raise FewnodeError(f"{name}: it reads as {ways}; say which with --separator")
+        raise FewnodeError(f"{name}: it reads as {ways}; say which with `separator`")
     return (fitting or [*samples, ","])[0]
 
 

@@ -110,16 +110,20 @@ def main() -> None:
         context, told = getattr(error, "ctx", None), error.format_message()
         if context and told == context.get_help():  # a command of commands alone: what there is, not one long line
             typer.echo(told, err=True)
-            sys.exit(2)
-        _complain(f"{told} (see {context.command_path if context else 'fewnode'} --help)")
-        sys.exit(3 if told.endswith("is not readable.") else 2)
+        else:
+            _complain(f"{told} (see {context.command_path if context else 'fewnode'} --help)")
+        sys.exit(2)
     except FewnodeError as error:
         _complain(str(error))
         sys.exit(2)
     except (OSError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _is_lack_of_memory(error):
+        if isinstance(error, OSError):
+            where = f"{error.filename}: " if error.filename else ""
+            _complain(f"{where}{error.strerror or error}; nothing already written was lost")
+        elif isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+            _complain("out of memory")  # torch raises a RuntimeError on a CPU
+        else:
             raise
-        _complain(_machine(error))
         sys.exit(3)
 
 
@@ -148,21 +152,9 @@ def _open_streams() -> None:
             os.fstat(stream)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest place that is free, which is this one
-    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
-
-
-def _is_lack_of_memory(error: RuntimeError) -> bool:
-    """Torch has no exception of its own for it on a CPU."""
-    return type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
-
-
-def _machine(error: OSError | MemoryError | RuntimeError) -> str:
-    if not isinstance(error, OSError):
-        return "out of memory"
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}; nothing already written was lost"
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 def _complain(message: str) -> None:

@@ -49,7 +49,9 @@ class Measured(Options):
     repeats: int = option("Trainings with other seeds, same tasks.", 1, ge=1)
     pool: Path | None = option("Read the tasks from this file instead of drawing them.")
     save_pool: Path | None = option("Write the tasks to this file (JSON lines).", rare=True)
-    texts: Path | None = option("Table `class,description`; an empty description: the name speaks.", flag="--classes")
+    described: Path | None = option(
+        "Table `class,description`; an empty description: the name speaks.", flag="--classes"
+    )
 
 
 @options(Measured, Asked, Threads, Printing)
@@ -68,20 +70,17 @@ def evaluate(measured: Measured, asked: Asked, threads: Threads, say: Printing) 
       fewnode evaluate --data debian --protocol all-classes --method logistic
     To compare methods, networks and settings in one table: fewnode experiment
     """
-    pools = measured.given("repeats", "pool", "save_pool")
     if measured.protocol:
-        of_run = [*measured.given("run"), *pools, *measured.given("texts"), *asked.given("way", "tasks")]
-        refuse(of_run, f"with --protocol {ALL_CLASSES}")
+        of_run = measured.given("run", "repeats", "pool", "save_pool", "described")
+        refuse([*of_run, *asked.given("way", "tasks")], f"with --protocol {ALL_CLASSES}")
         if measured.data is None:
             raise FewnodeError(f"--protocol {ALL_CLASSES} needs --data D")
         threads.use()
         result, about = _all_classes(measured.data, measured, asked, say)
     else:
         refuse(measured.given("others", "draws"), "with --run")
-        if asked.several:
-            refuse([*pools, *measured.given("texts")], "with --multi-label")
-        elif measured.texts is not None:
-            refuse(pools, "with --classes")
+        if asked.several or measured.described:
+            refuse(measured.given("save_pool"), "with --multi-label or --classes")
         if measured.run is None:
             raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
         threads.use()
@@ -114,14 +113,13 @@ def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked,
 
     if not asked.several and measured.pool is None:
         _name_several(dataset, say)
-    if measured.texts is not None:
-        asked = _described(asked, model, dataset, measured.texts, say)
+    if measured.described is not None:
+        asked = _described(asked, model, dataset, measured.described, say)
     elif asked.shot == 0:
         raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
     pool = tasks.read_pool(measured.pool, dataset) if measured.pool else None
     if measured.save_pool:
-        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
-        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
+        drawn = evaluation.tasks_of_test(model, dataset, asked)
         tasks.save_pool(measured.save_pool, pool or drawn.take(asked.tasks or evaluation.TASKS), dataset)
     how = asked.model_dump(exclude_unset=True)
     results = [evaluation.evaluate(model, dataset, pool=pool, **how)]

@@ -55,7 +55,8 @@ def with_flags(text: str, *models: type[Options]) -> str:
 
 
 def _flag(models: Sequence[type[Options]], name: str) -> str:
-    return next((model.flag(name) for model in models if name in model.model_fields), f"`{name}`")
+    known = (model for model in models if name in model.model_fields and _is_option(model.model_fields[name]))
+    return next((model.flag(name) for model in known), f"`{name}`")
 
 
 def _said(field: FieldInfo) -> dict[str, Any]:

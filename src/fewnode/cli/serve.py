@@ -27,7 +27,6 @@ class Address(Options):
     host: str = option("Address to listen on; default: this machine only.", "127.0.0.1")
     token: str | None = option("What askers must know; default: random.", env="FEWNODE_TOKEN")
     state: Path | None = option("Where changes are kept; default: in the run, or beside the dataset.")
-    transductive: bool = option("Unless a request says otherwise.", False)
 
 
 @options(Source, Address, Threads, Quiet)
@@ -55,7 +54,6 @@ def serve(source: Source, at: Address, threads: Threads, say: Quiet) -> None:
     from fewnode.model.recognise import is_kept, untrained
     from fewnode.service.desk import Desk
     from fewnode.service.log import Log, usual_place
-    from fewnode.service.moment import MODES
 
     if at.token is not None and (len(at.token) < 16 or not at.token.isascii() or not at.token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
@@ -85,4 +83,4 @@ def serve(source: Source, at: Address, threads: Threads, say: Quiet) -> None:
                     say.note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept")
                 return model or untrained(data), data, source.run is not None
 
-            server.run(service, listener, lambda: Desk(made, log, MODES[at.transductive]), say.note)
+            server.run(service, listener, lambda: Desk(made, log), say.note)

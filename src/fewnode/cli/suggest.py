@@ -18,7 +18,6 @@ class Asked(Options):
 
     count: int = option("How many nodes to suggest.", 10, ge=1)
     query: Path | None = option("Table `node`: choose among these; default: all of no known class.")
-    rejected: Path | None = option("Table `node`: looked at, and in none of the classes.")
     to_find: bool = option(
         "Ask so that all members are found; default: about nodes that teach most.", False, flag="--find"
     )
@@ -53,48 +52,39 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     \f
 
-    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
-    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
-    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
-    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
-    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
-    column, `answer`, that says yes or no for that class.
+    The output has one row a node, the most worthwhile first: its name, the likeliest class and the probability of
+    that, `member` as `fewnode predict` has it (empty where it cannot be told), and the share of the classes' nodes
+    that labelling it would cover. Put the answers into the support table: the right class, or a class and `no` in
+    its column `answer`.
 
     Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
     nodes of kinds of which none has a label.
     """
-    import numpy as np
-
-    from fewnode.recognition.classes import read_answers, read_query, read_rejected, unused_columns
+    from fewnode.recognition.classes import read_query, read_support, unused_columns
     from fewnode.review.finding import replayed
     from fewnode.review.wrong import wrong_labels
 
-    given_tables = {"--support": tables.support, "--classes": tables.classes}
-    spare([asked.out], {**given_tables, "--query": asked.query, "--rejected": asked.rejected})
+    spare([asked.out], {"--support": tables.support, "--classes": tables.classes, "--query": asked.query})
     threads.use()
     if asked.recall is not None and not asked.to_find:
         raise FewnodeError("--recall says when enough members are found: give --find")
-    if asked.wrong and (asked.to_find or tables.model_fields_set or asked.rejected):
+    if asked.wrong and (asked.to_find or tables.model_fields_set):
         raise FewnodeError("--wrong judges the labels of the dataset: leave out --find, --support and other tables")
     model, dataset = source.open(say)
     among = None if asked.query is None else read_query(asked.query, dataset)
+    say.note(unused_columns(asked.query) if asked.query else "")
+    about = {"method": model.method, "run": None if source.run is None else str(source.run)}
     if asked.wrong:
         labels = [each._asdict() for each in wrong_labels(model.embedding(dataset), dataset, asked.count, among)]
-        _tell(labels, {"wrong": labels, "method": model.method}, "labels that may be wrong", asked.out, say)
+        _tell(labels, {"wrong": labels, **about}, "labels that may be wrong", asked.out, say)
         return
     given = tables.read(dataset)
-    none = [] if asked.rejected is None else read_rejected(asked.rejected, dataset, given.support.tolist())
-    say.note(*given.remarks, *(unused_columns(path) for path in (asked.query, asked.rejected) if path))
-    if none:
-        no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
-        given = given.without(no, dataset)
+    say.note(*given.remarks)
     question = model.question(dataset, given)
     if asked.to_find and tables.support is not None:
-        question = replayed(question, read_answers(tables.support, dataset))
-    suggestions = question.next(asked.count, "find" if asked.to_find else "learn", among)
-    stops = {} if asked.recall is None else {name: question.stop(name, asked.recall) for name in question.classes}
-    say.note(*(f"{name}: {'stop, ' if stop.now else ''}{stop.reason}" for name, stop in stops.items()))
-    rows: list[dict[str, Any]] = [
+        said = read_support(tables.support, dataset, several=True)
+        question = replayed(question, [(each.label, each.node, each.yes) for each in said if each.answered])
+    rows = [
         {
             "node": each.node,
             "likely": each.label,
@@ -103,11 +93,13 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
             "covers": round(each.covers, 6),
             **({"purpose": each.purpose} if asked.to_find else {}),
         }
-        for each in suggestions
+        for each in question.next(asked.count, "find" if asked.to_find else "learn", among)
     ]
-    told = {"stop": {name: stop._asdict() for name, stop in stops.items()}} if stops else {}
-    run = None if source.run is None else str(source.run)
-    value = {"suggestions": rows, **told, "method": model.method, "run": run}
+    value: dict[str, Any] = {"suggestions": rows, **about}
+    if asked.recall is not None:
+        stops = {name: question.stop(name, asked.recall) for name in question.classes}
+        say.note(*(f"{name}: {'stop, ' if stop.now else ''}{stop.reason}" for name, stop in stops.items()))
+        value["stop"] = {name: stop._asdict() for name, stop in stops.items()}
     _tell(rows, value, "nodes to label next", asked.out, say)
 
 
@@ -116,11 +108,11 @@ def _tell(
 ) -> None:
     from fewnode._system.sheets import csv_text
 
-    cells = [[_cell(cell) for cell in row.values()] for row in rows]
-    say.table(out, lambda: csv_text([*map(list, rows[:1]), *cells]), lambda: value)
+    def cell(value: object) -> str:
+        return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
+
+    say.table(
+        out, lambda: csv_text([*map(list, rows[:1]), *(list(map(cell, row.values())) for row in rows)]), lambda: value
+    )
     if out:
         say.note(f"{len(rows)} {what}: {out}")
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)

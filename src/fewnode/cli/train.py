@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewnode.cli.options import options
-from fewnode.cli.output import Printing, Threads, emit
-from fewnode.cli.scale import Blocks
+from fewnode.cli.output import Printing, Threads
+from fewnode.cli.source import Blocks
 from fewnode.errors import FewnodeError
 from fewnode.options import Options, option
 
@@ -80,11 +80,14 @@ def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -
       fewnode predict --run run --support support.csv --all --out p.csv
     """
     from fewnode.formats.sources import load
+    from fewnode.method import HasHistory
     from fewnode.methods.plus import GPNPlus
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
-    own, out = {**_tuned(training.tuned, training.method), **method_options(training.others)}, training.out
+    own, out = method_options(training.others), training.out
+    if training.tuned is not None:
+        own = {**tuned_options(training.tuned, training.method), **own}
     if training.episodes is not None and has_option(training.method, "episodes"):
         own["episodes"] = training.episodes
     elif training.episodes is not None:
@@ -100,17 +103,23 @@ def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -
     heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
-    tiles = _tiles(model, dataset, out, blocks, say)
-    with tiles, say.following(model.method_, heading) as on_step:
+    with _tiles(model, dataset, out, blocks, say), say.following(model.method_, heading) as on_step:
         trained = _train(model, dataset, training, on_step)
-    if trained:
-        _tell(model, out, say)
-        if isinstance(model.method_, GPNPlus):
-            say.note(*(f"not used: {kind}" for kind in model.method_.unused_kinds(dataset.graph)))
-    else:
+    about: dict[str, Any] = {"run": str(out), "method": model.method}
+    best = ""
+    if not trained:
+        say.result({**about, "finished_before": True}, "")
         say.note(f"{out} is finished already")
-        if say.as_json:
-            emit({"run": str(out), "method": model.method, "finished_before": True})
+        return
+    seconds = model.trained_["seconds"]
+    if isinstance(model.method_, HasHistory) and (history := model.method_.history_):
+        about |= {"best": asdict(history.best), "episodes": history.done, "stopped_early": history.stopped}
+        accuracy = f"{100 * history.best.accuracy:.1f} %"
+        best = f"best validation accuracy {accuracy} at episode {history.best.episode} of {history.done}"
+    say.result({**about, "seconds": {"train": seconds}}, best)
+    say.note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}")
+    if isinstance(model.method_, GPNPlus):
+        say.note(*(f"not used: {kind}" for kind in model.method_.unused_kinds(dataset.graph)))
 
 
 def _train(model: Estimator, dataset: Dataset, training: Training, on_step: OnStep) -> bool:
@@ -162,20 +171,18 @@ def _checkpoints(out: Path) -> list[Path]:
 @contextmanager
 def _tiles(model: Estimator, dataset: Dataset, out: Path, blocks: Blocks, say: Printing) -> Iterator[None]:
     """GPN+ from disk to disk, in tiles that this process or a cluster makes, if that is asked for."""
-    from fewnode.embedding.room import IN_MEMORY, Room
+    from fewnode.embedding.room import Room
     from fewnode.methods.plus import GPNPlus
 
-    name, plus, ray = Path(model.method).name, isinstance(model.method_, GPNPlus), blocks.backend == "ray"
-    if ray and not plus:
+    name, home, plus = Path(model.method).name, dataset.graph.home, isinstance(model.method_, GPNPlus)
+    if blocks.backend == "ray" and not plus:
         raise FewnodeError(f"{name} is trained by one process: leave out --backend; gpn-plus works on a cluster")
-    if ray and dataset.graph.home is None:
+    if blocks.backend == "ray" and home is None:
         raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
     blocks.name_unused(say)
-    if blocks.memory and not plus:
-        say.note(f"{name} holds the whole network in memory: --memory is kept by gpn-plus alone")
-    elif blocks.memory and (dataset.graph.home is None or model.features is not None):
-        kept = "a dataset directory (fewnode data import) with its own attributes"
-        say.note(f"--memory is kept for {kept}: all is in memory")
+    if blocks.memory and not (plus and home and model.features is None):
+        kept = "by gpn-plus, for a dataset directory (fewnode data import) with its own attributes"
+        say.note(f"--memory is kept {kept}: here all is in memory")
     if not plus or not (blocks.memory or blocks.several):
         yield
         return
@@ -183,36 +190,17 @@ def _tiles(model: Estimator, dataset: Dataset, out: Path, blocks: Blocks, say: P
         if model.features is None:
             model.method_.room = Room.of(dataset.graph, out / VIEWS, model.all_settings(), workers)
         yield
-    model.method_.room = IN_MEMORY
 
 
-def _tell(model: Estimator, out: Path, say: Printing) -> None:
-    from fewnode.method import HasHistory
-
-    seconds, learned, best = model.trained_["seconds"], dict[str, Any](), ""
-    if isinstance(model.method_, HasHistory) and (history := model.method_.history_):
-        learned = {"best": asdict(history.best), "episodes": history.done, "stopped_early": history.stopped}
-        accuracy = f"{100 * history.best.accuracy:.1f} %"
-        best = f"best validation accuracy {accuracy} at episode {history.best.episode} of {history.done}"
-    say.result({"run": str(out), "method": model.method, **learned, "seconds": {"train": seconds}}, best)
-    say.note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}")
-
-
-def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
-    """The method and the options of a file that `fewnode tune --out` wrote."""
+def tuned_options(path: Path, method: str) -> dict[str, Any]:
+    """The options of a file that `fewnode tune --out` wrote for that method."""
     from fewnode._system.files import one_line, read_text
 
     try:
         found = json.loads(read_text(path, MAX_TUNED_BYTES))
-        return str(found["method"]), dict(found["options"])
+        name, options = str(found["method"]), dict(found["options"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
-
-
-def _tuned(path: Path | None, method: str) -> dict[str, Any]:
-    if path is None:
-        return {}
-    name, options = read_tuned(path)
     if name != method:
         raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
     return options

@@ -16,7 +16,7 @@ SCALINGS = ("raw", "l2", "tf-idf", "log-tf-idf")
 def need_attributes(graph: Graph) -> None:
     """Refuse a network that has no attributes, and say what to do about it."""
     if graph.n_features == 0:
-        advice = "use --features degree, svd or walks, or a walk method such as deepwalk"
+        advice = "use `features` degree, svd or walks, or a walk method such as deepwalk"
         raise FewnodeError(f"this network has no attributes; {advice}")
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation, total
 from fewnode.embedding.diffusion import Diffusion, Operators, operators, random_walk, sparse_operators
 from fewnode.engine import loops
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph, Ints, Relation, total
 from fewnode.vectors import Floats
 
 NARROW = 64

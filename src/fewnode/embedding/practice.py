@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fewnode.embedding.kinds import BY_WEIGHT, KIND_VIEWS
 from fewnode.embedding.views import View
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import TaskSampler
 from fewnode.graph import Ints
 from fewnode.vectors import Floats, unit_rows
 
@@ -33,7 +33,7 @@ class PracticeTasks:
     query_y: Ints
 
     @classmethod
-    def of(cls, sampler: EpisodeSampler, count: int) -> PracticeTasks:
+    def of(cls, sampler: TaskSampler, count: int) -> PracticeTasks:
         tasks = sampler.take(count)
         support = np.stack([task.support for task in tasks]).reshape(count, sampler.n_way, sampler.k_shot)
         return cls(support, np.stack([task.query for task in tasks]), np.stack([task.query_y for task in tasks]))
@@ -78,7 +78,7 @@ def practice_tasks(members: Sequence[Ints], seed: int) -> list[PracticeTasks]:
         for m_query in (QUERIES, 2, 1):
             large = [nodes for nodes in members if nodes.size >= k_shot + m_query]
             if len(large) > 1:
-                sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, m_query, seed)
+                sampler = TaskSampler(large, min(WAY, len(large)), k_shot, m_query, seed)
                 found.append(PracticeTasks.of(sampler, TASKS))
                 break
     return found

@@ -157,7 +157,7 @@ def connected(address: str | None, folder: Path, say: Callable[[str], None] = la
     """
     if importlib.util.find_spec("ray") is None:
         raise FewnodeError("a cluster needs Ray: pip install 'fewnode[cluster]'; the backend local runs without it")
-    source = "--address" if address else "RAY_ADDRESS"
+    source = "`address`" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or ""
     start = "start one with `ray start --head`"
     if address not in ("", "auto", "local"):

@@ -33,13 +33,12 @@ class TableCell:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of the report. `absent` says what has no column, and why."""
+    """A table of the report."""
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     note: str
-    absent: str = ""
 
 
 def tables(results: Results) -> list[ReportTable]:
@@ -95,11 +94,8 @@ def _comparisons(results: Results, section: Section, metric: str) -> list[Report
                     notes.append(f"reported {paper:.1f}{'' if f1 is None else f' / {f1:.1f}'} ({ahead})")
                 cells.append(TableCell(str(interval), marks.get(entry, ""), False, beside, tuple(notes)))
             rows.append(tuple(cells))
-        missing = [setting for setting in section.settings if setting not in scored]
-        reasons = sorted({e.reason for s in missing for e in section.of(dataset, setting=s)} - {""})
-        absent = f"No {', '.join(missing)}{': ' if reasons else ''}{'; '.join(reasons)}." if missing else ""
         caption = f"{section.part.title}: {dataset}, {METRIC_NAMES[metric]}"
-        made.append(ReportTable(caption, ("method", "seeds", *scored), tuple(rows), note, absent))
+        made.append(ReportTable(caption, ("method", "seeds", *scored), tuple(rows), note))
     return made
 
 

@@ -129,7 +129,7 @@ def read_results(directory: Path) -> Results:
     """The layout and the finished cells of a directory that `fewnode experiment` wrote."""
     path = directory / LAYOUT
     if not path.exists():
-        raise FewnodeError(f"{directory}: no results of fewnode experiment in it; give what its --out was")
+        raise FewnodeError(f"{directory}: no results of fewnode experiment in it; give the directory of its results")
     with readable(path) as file:
         text = file.read(MAX_LAYOUT_BYTES)
     try:

@@ -203,7 +203,7 @@ def _find(name: str, folders: Sequence[Path]) -> str:
             return str(path.resolve())
     places = ", ".join(dict.fromkeys(str(folder) for folder in folders))
     how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
-    raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
+    raise FewnodeError(f"{name}: no such dataset in {places}{how}; `data_dir` says where datasets are")
 
 
 def _named(row: GridRow, folders: Sequence[Path]) -> tuple[str, str, dict[str, Any]]:

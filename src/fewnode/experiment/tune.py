@@ -12,9 +12,9 @@ from typing import Any
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import score
-from fewnode.methods.table import METHODS, Range, space
+from fewnode.methods.table import DEFAULTS, METHODS
 from fewnode.model.estimator import Estimator
 from fewnode.train import Diverged
 
@@ -42,8 +42,10 @@ def tune(
         raise FewnodeError("a search needs optuna: pip install 'fewnode[tune]'") from None
     if trials < 1 or tasks < 1:
         raise FewnodeError(f"at least one trial and one task are needed, not {trials} and {tasks}")
+    if method not in DEFAULTS:
+        raise FewnodeError(f"unknown method {method!r}{closest(method, DEFAULTS)}; known are {', '.join(DEFAULTS)}")
     way, shot, query = shape
-    searched = {name: values for name, values in space(method).items() if name not in fixed}
+    searched = {name: values for name, values in DEFAULTS[method]["space"].items() if name not in fixed}
     pool = EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, seed=POOL_SEED).take(tasks)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
@@ -73,7 +75,8 @@ def shown(trial: dict[str, Any]) -> str:
     return "diverged" if trial["accuracy"] is None else f"validation accuracy {100 * trial['accuracy']:.1f} %"
 
 
-def _chosen(trial: Any, name: str, values: list[Any] | Range) -> Any:
-    if isinstance(values, Range):
-        return trial.suggest_float(name, values.low, values.high, log=True)
+def _chosen(trial: Any, name: str, values: list[Any] | dict[str, float]) -> Any:
+    """One of a list, or a number of a range, even on the logarithmic scale."""
+    if isinstance(values, dict):
+        return trial.suggest_float(name, **values, log=True)
     return values[trial.suggest_categorical(name, range(len(values)))]

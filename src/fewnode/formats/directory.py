@@ -22,12 +22,10 @@ from safetensors import SafetensorError, safe_open
 
 from fewnode._system import memory
 from fewnode._system.files import atomic_write, one_line, read_text, readable, write_text
-from fewnode.adjacency import Relation
-from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.manifest import DatasetManifest, check_manifest
-from fewnode.graph import Graph, is_sparse
+from fewnode.graph import Block, Graph, Relation, is_sparse
 from fewnode.interchange import PARTS
 
 MAX_MANIFEST_BYTES = 1 << 25
@@ -70,7 +68,7 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
 
 def canonical(meta: Mapping[str, Any]) -> str:
     """A manifest's only way to be written."""
-    return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(meta, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
@@ -159,7 +157,7 @@ def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]])
 def save_dataset(data: Dataset, directory: Path) -> None:
     """Write a dataset. Weights that are all 1 are not stored, and a relation that is its graph's `adj` only once."""
     if (directory / "dataset.json").exists():
-        raise FewnodeError(f"{directory}: there is a dataset already; choose another --out")
+        raise FewnodeError(f"{directory}: there is a dataset already; choose another directory")
     graph, relations = data.graph, []
     arrays = {"y": data.y, **_matrix_arrays("adj", graph.adj, graph.weighted)}
     arrays |= _matrix_arrays("x", graph.x, True) if is_sparse(graph.x) else {"x": graph.x}

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -22,7 +23,7 @@ from fewnode._system.files import one_line
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.tables.files import NamedTable
-from fewnode.tables.plain import open_bytes
+from fewnode.tables.plain import PIECE, inflated
 from fewnode.tables.read import read_tables
 
 MAX_BYTES = 1 << 25
@@ -46,8 +47,7 @@ def read_graph(path: Path, *, progress: Any = lambda done, total: None, **option
         import networkx
     except ModuleNotFoundError:
         raise FewnodeError(f"{path}: GraphML and GML are read by NetworkX: pip install networkx") from None
-    with open_bytes(path) as stream:
-        blob = stream.read(MAX_BYTES + 1)
+    blob = b"".join(islice(inflated(path), MAX_BYTES // PIECE + 1))
     if len(blob) > MAX_BYTES:
         raise FewnodeError(f"{path}: over {MAX_BYTES >> 20} MB of text; save it as tables of nodes and edges")
     is_gml = path.name.lower().removesuffix(".gz").endswith(".gml")

@@ -1,8 +1,8 @@
-"""Two `.npz` layouts that networks are passed around in, read without trusting the file.
+"""Networks in an `.npz` file, read without trusting it.
 
-The one has `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes`, and weights
-and kinds of edges as `edge_weight, edge_type, relation_names`. The other is that of the gnn-benchmark collection
-(Coauthor, Amazon photo and computers, CoraFull): `adj_* attr_* labels`.
+Arrays are `edge_index` (2 x E), `y` (-1: unknown), attributes as `x_indptr x_indices x_data x_shape` or as a dense `x`;
+weights and kinds of edges as `edge_weight`, `edge_type` and `relation_names`; the class split as `train_classes
+valid_classes test_classes`; `class_names node_names vocab info`. Only `edge_index` has to be there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
@@ -28,12 +28,11 @@ from numpy.typing import NDArray
 from fewnode._system import memory
 from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
-from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.formats.directory import checked_csr
-from fewnode.graph import Attributes, Graph, Ints
-from fewnode.relations import Directed, EdgeRows, edge_rows, read_relations
+from fewnode.graph import Graph, Ints, dense_blocks
+from fewnode.relations import Directed, edge_rows, read_relations
 from fewnode.tables.compact import compact_graph
 
 FREE_INFLATION = 64 << 20
@@ -47,15 +46,10 @@ HEADER_BYTES = 1 << 16
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError, TokenError, ValueError, OverflowError)
 """What Python's own zip and npy readers raise at bytes that are not theirs (`NotImplementedError` among them)."""
 
-_CSR = ("data", "indices", "indptr", "shape")
+_CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
-_NAMES = ("class_names", "node_names", "attr_names", "info")
-_KNOWN = {
-    *("edge_index", "edge_weight", "edge_type", "relation_names", "y", "x", "vocab", "labels", "attr_matrix"),
-    *(f"{what}_{part}" for what in ("x", "adj", "attr") for part in _CSR),
-    *_SPLIT,
-    *_NAMES,
-}
+_EDGES = ("edge_index", "edge_weight", "edge_type", "relation_names")
+_KNOWN = {*_EDGES, "y", "x", *_CSR, *_SPLIT, "class_names", "node_names", "vocab", "info"}
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -67,20 +61,30 @@ def is_bomb(inflated: int, packed: int) -> bool:
 
 def read_dataset_npz(
     path: Path,
-    fractions: Sequence[float] = (50, 20, 30),
     seed: int = 0,
     directed: Directed = False,
     scale: str | None = None,
     room: Path | None = None,
 ) -> Dataset:
-    """A network in either layout; which one, its arrays tell.
+    """The network of a file.
 
-    A file without a class split gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
+    Without a class split in it, it gets a random one by `seed`. `directed` and `scale` are as in
     `read_relations`. With `room`, a folder for what does not fit, large arrays stay in the file and are read in pieces.
     """
     arrays, unused = read_npz(path, mapped=room is not None)
     try:
-        y, rows, x = _benchmark_graph(arrays, room) if "adj_indptr" in arrays else _own_graph(arrays, room)
+        if "edge_index" not in arrays:
+            known = ", ".join(sorted(arrays)) or "no known array"
+            raise FewnodeError(f"array 'edge_index' is missing; found {known}")
+        y, x = _labels(arrays), None
+        if "x" in arrays and "x_indptr" in arrays:
+            raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
+        if "x" in arrays:
+            x = _dense(arrays["x"], room)
+        elif "x_indptr" in arrays:
+            x = _sparse(y.size, *(arrays[part] for part in _CSR))
+        kind, names = arrays.get("edge_type"), _texts(arrays, "relation_names")
+        rows = edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names)
         from_edges = Graph.from_edges if room is None else compact_graph
         graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale, from_edges=from_edges)
         if not y.size:
@@ -91,10 +95,10 @@ def read_dataset_npz(
         data = Dataset(
             graph,
             y,
-            _split(arrays, y) or ClassSplit.random(y, fractions, seed),
+            _split(arrays, y) or ClassSplit.random(y, seed=seed),
             _texts(arrays, "class_names") or (),
             _texts(arrays, "node_names"),
-            _texts(arrays, "vocab") or _texts(arrays, "attr_names"),
+            _texts(arrays, "vocab"),
             path.stem,
             {**info, "unused": unused} if unused else info,
         )
@@ -121,11 +125,10 @@ def has_split(path: Path) -> bool:
 def read_npz(path: Path, mapped: bool = False) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """The known arrays of an .npz file, and the names of all others.
 
-    Sizes are checked before anything is inflated. Arrays of Python objects are never loaded. They are refused, but for
-    names in the layout of the gnn-benchmark collection, whose own files hold some. `mapped` arrays stay in the file, if
-    it is not compressed.
+    Sizes are checked before anything is inflated. Arrays of Python objects are never loaded. `mapped` arrays stay in
+    the file, if it is not compressed.
     """
-    members, arrays, unused = dict[str, zipfile.ZipInfo](), dict[str, NDArray[Any]](), list[str]()
+    members: dict[str, zipfile.ZipInfo] = {}
     try:
         with readable(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -139,19 +142,14 @@ def read_npz(path: Path, mapped: bool = False) -> tuple[dict[str, NDArray[Any]],
                 claimed = sum(member.file_size for name, member in members.items() if name in _KNOWN)
                 if is_bomb(claimed, size):
                     raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
-                for name, member in members.items():
-                    array = _read_npy(path, archive, member, mapped) if name in _KNOWN else None
-                    if array is not None:
-                        arrays[name] = array
-                    elif name in _KNOWN and not (name in _NAMES and "adj_indptr" in members):
-                        raise FewnodeError(f"{path}: array {name!r} holds Python objects; save it as numbers or text")
-                    else:
-                        unused.append(f"{name} (Python objects)" if name in _KNOWN else name)
+                arrays = {
+                    name: _read_npy(path, archive, member, mapped) for name, member in members.items() if name in _KNOWN
+                }
     except (*BROKEN, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the file's beginning
             raise
         raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
-    return arrays, unused
+    return arrays, [name for name in members if name not in arrays]
 
 
 def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
@@ -171,9 +169,9 @@ def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
     file.seek(0)
 
 
-def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mapped: bool) -> NDArray[Any] | None:
-    """One array by NumPy's own reader, once its header and the file agree on a size; None if it holds objects."""
-    where = f"{path}: array {member.filename!r}"
+def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mapped: bool) -> NDArray[Any]:
+    """One array by NumPy's own reader, once its header and the file agree on a size."""
+    where = f"{path}: array {member.filename.removesuffix('.npy')!r}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
         with archive.open(member) as file:
@@ -182,7 +180,7 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, map
         read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read_header(head)
         if dtype.hasobject or dtype.kind not in "biufUS":
-            return None
+            raise FewnodeError(f"{where} holds Python objects; save it as numbers or strings")
         if not all(type(length) is int and length >= 0 for length in shape):
             raise FewnodeError(f"{where} has the shape {str(shape)[:60]}, expected whole numbers from 0 on")
         size = math.prod(shape) * dtype.itemsize
@@ -202,33 +200,6 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, map
 # --- a graph of arrays --------------------------------------------------------------------------------------------
 
 
-def _own_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
-    """Labels, edges and attributes."""
-    _require(arrays, "edge_index")
-    if "x" in arrays and "x_indptr" in arrays:
-        raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
-    y = _labels(arrays)
-    x = _dense(arrays["x"], room) if "x" in arrays else _sparse(arrays, "x", y.size)
-    kind, names = arrays.get("edge_type"), _texts(arrays, "relation_names")
-    return y, edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names), x
-
-
-def _benchmark_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
-    """Labels, edges and attributes. Every stored value of the matrix that is not zero is an edge of that weight."""
-    _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
-    y = _checked_labels(arrays["labels"])
-    x = _dense(arrays["attr_matrix"], room) if "attr_matrix" in arrays else _sparse(arrays, "attr", y.size)
-    adj = sp.coo_array(_sparse(arrays, "adj", y.size))
-    there = adj.data != 0
-    return y, edge_rows(np.stack([adj.row, adj.col])[:, there], adj.data[there]), x
-
-
-def _require(arrays: Arrays, *names: str) -> None:
-    if missing := [name for name in names if name not in arrays]:
-        found = ", ".join(sorted(arrays)) or "no known array"
-        raise FewnodeError(f"array {missing[0]!r} is missing; found {found}")
-
-
 def _dense(x: NDArray[Any], room: Path | None) -> NDArray[np.float32]:
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise FewnodeError(f"attributes are {x.dtype} {x.shape}, expected numbers, a row for each node")
@@ -242,23 +213,31 @@ def _dense(x: NDArray[Any], room: Path | None) -> NDArray[np.float32]:
     return numbers
 
 
-def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
-    if f"{what}_indptr" not in arrays:
-        return None
-    data, indices, indptr, shape = (arrays[f"{what}_{part}"] for part in _CSR)
+def _sparse(
+    n: int, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: NDArray[Any]
+) -> sp.csr_array:
     rows, columns = (int(length) for length in shape)
     if rows != n:
-        raise FewnodeError(f"{what}_shape says {rows} rows for {n} labels")
+        raise FewnodeError(f"x_shape says {rows} rows for {n} labels")
     try:
         return checked_csr(data, indices, indptr, (rows, columns))
     except FewnodeError as error:
-        raise FewnodeError(f"{what}_indptr, {what}_indices: {error}") from None
+        raise FewnodeError(f"x_indptr, x_indices: {error}") from None
 
 
 def _labels(arrays: Arrays) -> Ints:
-    """Class ids; without `y` all are unknown, and attributes, names or edges tell how many nodes there are."""
+    """Class ids; without `y` all are unknown, and attributes, names or edges tell how many nodes there are.
+
+    Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says.
+    """
     if "y" in arrays:
-        return _checked_labels(arrays["y"])
+        y = arrays["y"]
+        if y.ndim != 1 or y.dtype.kind not in "iu":
+            raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
+        if y.size and y.max() > _most(y):
+            node = int(np.argmax(y))
+            raise FewnodeError(f"label of node {node} is {y.max()}, far more than there are nodes ({y.size})")
+        return y
     for name in ("x", "node_names", "x_indptr"):
         if name in arrays:
             return np.full(len(arrays[name]) - (name == "x_indptr"), UNKNOWN)
@@ -267,15 +246,6 @@ def _labels(arrays: Arrays) -> Ints:
     if n > _most(edges):
         raise FewnodeError(f"an edge has node {n - 1}, and no array (y, x, node_names) says how many nodes there are")
     return np.full(n, UNKNOWN)
-
-
-def _checked_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says."""
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
-    if y.size and y.max() > _most(y):
-        raise FewnodeError(f"label of node {int(np.argmax(y))} is {y.max()}, far more than there are nodes ({y.size})")
-    return y
 
 
 def _most(numbers: NDArray[Any]) -> int:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import io
 import tomllib
 import warnings
-from collections.abc import Sequence
 from hashlib import sha1, sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -69,26 +68,11 @@ def network_of_the_paper(graph: Graph) -> str | None:
     return None
 
 
-class Part(NamedTuple):
-    """What one `.mat` file says: which nodes, their class ids and their attributes."""
-
-    nodes: Ints
-    classes: Ints
-    x: sp.csr_array
-
-
-def read_published(
-    folder: Path,
-    name: str | None = None,
-    fractions: Sequence[float] = (50, 20, 30),
-    seed: int = 0,
-    directed: bool = False,
-) -> Dataset:
+def read_published(folder: Path, name: str | None = None, seed: int = 0, directed: bool = False) -> Dataset:
     """The network `name` in `folder`, under the authors' name for it or ours; needless if it is the only one there.
 
     The test classes are those of `test.mat`. Those of `train.mat` are dealt by `seed` in the paper's proportion for a
-    network of the paper, else in that of the first two `fractions`. With one file alone, its classes are dealt by all
-    three.
+    network of the paper, else five to two. With one file alone, its classes are dealt 50/20/30.
     """
     name = _choose(folder, name)
     expected = next((e for e in EXPECTED.values() if e.published == name), None)
@@ -96,23 +80,23 @@ def read_published(
     parts = {part: read_mat(path) for part, path in files.items() if path.exists()}
     edges = read_network(folder / f"{name}_network")
     try:
-        nodes, classes = (
-            np.concatenate([np.zeros(0, np.int64), *(getattr(part, what) for part in parts.values())])
-            for what in ("nodes", "classes")
-        )
-        n = _count_nodes(np.concatenate([edges.ravel(), nodes]))
+        nodes, classes = (np.concatenate([edges[0, :0], *(part[i] for part in parts.values())]) for i in (0, 1))
+        named = np.unique(np.concatenate([edges.ravel(), nodes]))
+        n = int(named[-1]) + 1
+        if n > 10 * named.size + 1001:  # nearly all numbers below it are missing, and each would cost memory
+            raise FewnodeError(f"node {n - 1} among {named.size} nodes, expected numbers from 0 without large gaps")
         ids, labels = np.unique(classes, return_inverse=True)
         y, x = np.full(n, UNKNOWN), None
         y[nodes] = labels
         if parts:
-            stacked = sp.coo_array(sp.vstack([part.x for part in parts.values()]))
+            stacked = sp.coo_array(sp.vstack([x for _, _, x in parts.values()]))
             x = sp.csr_array((stacked.data, (nodes[stacked.row], stacked.col)), shape=(n, stacked.shape[1]))
         graph = Graph.from_edges(edges, n, x, directed=directed)
-        split = ClassSplit.random(y, fractions, seed)
+        split = ClassSplit.random(y, seed=seed)
         if len(parts) == len(files):
-            test = np.searchsorted(ids, np.unique(parts["test"].classes))
-            shares = expected.split if expected else tuple(fractions)
-            rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares[:2], 0), seed)
+            test = np.searchsorted(ids, np.unique(parts["test"][1]))
+            shares = expected.split[:2] if expected else (50, 20)
+            rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares, 0), seed)
             split = ClassSplit(rest.train, rest.valid, tuple(test.tolist()))
     except FewnodeError as error:
         raise FewnodeError(f"{folder}: {name}: {error}") from None
@@ -148,15 +132,7 @@ def read_network(path: Path) -> Ints:
     return pairs.T
 
 
-def _count_nodes(named: Ints) -> int:
-    """The largest number plus one; refused where nearly all numbers below it are missing, before it costs memory."""
-    top, distinct = int(named.max()), np.unique(named).size
-    if top > 10 * distinct + 1000:
-        raise FewnodeError(f"node {top} among {distinct} nodes, expected numbers from 0 without large gaps")
-    return top + 1
-
-
-def read_mat(path: Path) -> Part:
+def read_mat(path: Path) -> tuple[Ints, Ints, sp.csr_array]:
     """The nodes, classes and attributes in one of the files that the authors published, and in no other.
 
     SciPy trusts the types and sizes in a MATLAB file: a few wrong bytes crash the interpreter.
@@ -172,4 +148,4 @@ def read_mat(path: Path) -> Part:
 
     held = scipy.io.loadmat(io.BytesIO(blob))
     nodes, classes = (held[name].ravel().astype(np.int64) for name in ("Index", "Label"))
-    return Part(nodes, classes, sp.csr_array(held["Attributes"]).astype(np.float32))
+    return nodes, classes, sp.csr_array(held["Attributes"]).astype(np.float32)

@@ -6,7 +6,7 @@ import json
 import lzma
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -19,19 +19,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode._system.files import cache_directory, one_line
-from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.directory import load_dataset
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.formats.published import read_published
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Relation
 from fewnode.interchange import read_pyg
 from fewnode.relations import Directed
 
-OGB = ("ogbn-arxiv", "ogbn-products", "ogbn-papers100M")
-PYG = {
+PUBLIC = {
     **{name: ("Planetoid", "", name) for name in ("Cora", "CiteSeer", "PubMed")},
     "CoraFull": ("CitationFull", "CitationFull", "Cora"),
     "Cora-ML": ("CitationFull", "CitationFull", "Cora_ML"),
@@ -40,14 +38,13 @@ PYG = {
     **{name: (name, name) for name in ("WikiCS", "Flickr", "Reddit2")},
 }
 """The class in `torch_geometric.datasets` that loads a network, the folder it uses, and its own name for it."""
-PUBLIC = (*PYG, *OGB)
 
 
 def load(source: str | Path, root: str | Path | None = None) -> Dataset:
-    """A dataset by name, from a dataset directory, or from what `import_dataset` reads.
+    """A dataset by name, from a dataset directory, or from an .npz, GraphML or GML file.
 
-    `debian` is built in. `Cora`, `CoraFull`, `ogbn-arxiv` and other well-known networks come through PyG's and OGB's
-    loaders (extras `pyg` and `ogb`). They are fetched once and kept in `root`, by default in the user's cache.
+    `debian` is built in. `Cora`, `CoraFull`, `Reddit2` and other well-known networks come through PyG's own loaders
+    (extra `pyg`). They are fetched once and kept in `root`, by default in the user's cache.
 
     >>> load("debian").name
     'debian'
@@ -66,42 +63,37 @@ def load(source: str | Path, root: str | Path | None = None) -> Dataset:
         )
     if root is not None:
         raise FewnodeError(f"{source} is read where it is: leave out root, which is for well-known networks")
+    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
+        from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
+
+        return read_graph(path)
     return import_dataset(path)
 
 
 def import_dataset(
     path: Path,
-    fractions: Sequence[float] = (50, 20, 30),
     seed: int = 0,
     directed: Directed = False,
     name: str | None = None,
     scale: str | None = None,
     room: Path | None = None,
 ) -> Dataset:
-    """A dataset from an .npz, GraphML or GML file, or from a folder of files as the paper's authors publish them.
+    """A dataset from an .npz file, or from a folder of files as the paper's authors publish them.
 
-    `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
-    that of a file takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are
-    scaled (`none` or `log`). With `room`, a folder on a disk, a network of an .npz file may be larger than memory.
+    `seed` deals the classes where the file does not. `name` says which network of a folder is meant; that of a file
+    takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are scaled (`none`
+    or `log`). With `room`, a folder on a disk, a network of an .npz file may be larger than memory.
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
-            f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
+            f"{path}: one table is no network; fewnode data import reads a table of nodes and one of edges"
         )
-    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
-        from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
-
-        ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
-        given = {"directed": ways, "weight_scale": scale, "split": shares, "seed": seed, "name": name}
-        return read_graph(path, **{name: value for name, value in given.items() if value is not None})
-    if path.is_dir():
-        if not isinstance(directed, bool) or scale:
-            raise FewnodeError(
-                f"{path}: published files have neither weights nor kinds of edges; all are directed or none"
-            )
-        return read_published(path, name, fractions, seed, directed)
-    data = read_dataset_npz(path, fractions, seed, directed, scale, room)
-    return replace(data, name=name) if name else data
+    if not path.is_dir():
+        data = read_dataset_npz(path, seed, directed, scale, room)
+        return replace(data, name=name) if name else data
+    if not isinstance(directed, bool) or scale:
+        raise FewnodeError(f"{path}: published files have neither weights nor kinds of edges; all are directed or none")
+    return read_published(path, name, seed, directed)
 
 
 @cache
@@ -139,44 +131,26 @@ def load_debian() -> Dataset:
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
 
 
-def load_public(name: str, folder: Path) -> Dataset:
-    """A well-known network, from the folder if it was fetched before, else from the web by PyG's or OGB's own loader.
+def load_public(name: str, root: Path) -> Dataset:
+    """A well-known network, from the folder if it was fetched before, else from the web by PyG's own loader.
 
     What PyG has beside graph, attributes and classes, such as masks, is listed in `info["unused"]`. Classes are dealt
     into training, validation and test at random, with seed 0.
     """
+    loader, folder, *own_name = PUBLIC[name]
     try:
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about their own code and files
-            parts = read_pyg(_ogb(name, folder) if name in OGB else _pyg(name, folder))
-    except FewnodeError:
-        raise
+            from torch_geometric import datasets
+
+            parts = read_pyg(getattr(datasets, loader)(str(root / folder), *own_name))
     except ModuleNotFoundError as error:
-        package, extra = ("OGB", "ogb") if name in OGB else ("PyG", "pyg")
-        told = f"{name} is loaded by {package}, which is not installed ({error})"
-        raise FewnodeError(f"{told}: pip install 'fewnode[{extra}]'") from None
+        told = f"{name} is loaded by PyG, which is not installed ({error})"
+        raise FewnodeError(f"{told}: pip install 'fewnode[pyg]'") from None
     except (Exception, SystemExit) as error:  # whatever their code does with a file that is not theirs
-        where = folder / (name.replace("-", "_") if name in OGB else PYG[name][1] or name)
         raise FewnodeError(
-            f"{name} could not be loaded ({one_line(error) or type(error).__name__}); it is fetched once and needs a "
-            f"network then; if you have its raw files, put them below {where}"
+            f"{name} could not be loaded ({one_line(error)}); it is fetched once and needs a network then; if you "
+            f"have its raw files, put them below {root / (folder or name)}"
         ) from None
     data = Dataset.from_parts(replace(parts, unused=()), name=name)
     return replace(data, info={**data.info, "unused": list(parts.unused)}) if parts.unused else data
-
-
-def _pyg(name: str, root: Path) -> Any:
-    from torch_geometric import datasets
-
-    loader, folder, *own_name = PYG[name]
-    return getattr(datasets, loader)(str(root / folder), *own_name)
-
-
-def _ogb(name: str, root: Path) -> Any:
-    from ogb.nodeproppred import PygNodePropPredDataset
-    from torch.serialization import safe_globals
-    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import GlobalStorage
-
-    with safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):  # OGB reads its own file in this way
-        return PygNodePropPredDataset(name, str(root))

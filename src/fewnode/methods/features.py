@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode.embedding.attributes import unit_rows
 from fewnode.embedding.directions import leading_rows
-from fewnode.embedding.random_walks import Nodes
-from fewnode.engine.lanes import compiled
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, Ints
+from fewnode.graph import Attributes, Graph
 from fewnode.methods.walks import Walks
 
 DEGREE_BINS = 20
@@ -31,7 +28,7 @@ def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
     make: dict[str, Callable[[Graph, int], Attributes]] = {
         "degree": lambda graph, _: degree_features(graph),
         "svd": svd_features,
-        "walks": walk_features,
+        "walks": lambda graph, seed: Walks(seed=seed).vectors(graph),  # DeepWalk's, as they are
     }
     if kind not in make:
         raise FewnodeError(f"unknown features {kind!r}{closest(kind, make)}; known are {', '.join(make)}")
@@ -39,10 +36,10 @@ def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
 
 
 def degree_features(graph: Graph) -> Attributes:
-    """The in-degree as one of `DEGREE_BINS`, doubling in width, and five local statistics, in this order:
+    """The in-degree as one of `DEGREE_BINS`, doubling in width, and four local statistics, in this order:
 
     log(1 + in-degree), log(1 + out-degree), mean and maximum of log(1 + in-degree) over the nodes that a node
-    aggregates from (0 without any), and the clustering coefficient: the share of its neighbours' pairs that are joined.
+    aggregates from (0 without any).
     """
     incoming, outgoing = graph.degree, np.bincount(graph.adj.indices, minlength=graph.n)
     bins = np.eye(DEGREE_BINS, dtype=np.float32)[np.minimum(np.frexp(incoming)[1], DEGREE_BINS - 1)]
@@ -50,38 +47,8 @@ def degree_features(graph: Graph) -> Attributes:
     around = sp.csr_array((level[graph.adj.indices], graph.adj.indices, graph.adj.indptr), graph.adj.shape)
     mean = around.sum(axis=1) / np.maximum(incoming, 1)
     top = around.max(axis=1).toarray() if graph.adj.nnz else np.zeros(graph.n)
-    local = np.stack([level, np.log1p(outgoing), mean, top, clustering(graph)], axis=1)
+    local = np.stack([level, np.log1p(outgoing), mean, top], axis=1)
     return np.concatenate([bins, local.astype(np.float32)], axis=1)
-
-
-def clustering(graph: Graph) -> NDArray[np.float64]:
-    """Triangles through a node over pairs of its neighbours, direction ignored; 0 with fewer than two neighbours."""
-    both = (graph.adj + graph.adj.T).tocsr()
-    degree = np.diff(both.indptr)
-    order = np.argsort(np.argsort(degree, kind="stable"))
-    row = np.repeat(np.arange(graph.n), degree)
-    upward = order[row] < order[both.indices]  # from the lower to the higher degree, so that a hub's list is short
-    up = sp.csr_array((upward[upward], (row[upward], both.indices[upward])), both.shape)
-    pairs: NDArray[np.float64] = degree * (degree - 1.0) / 2
-    triangles: NDArray[np.float64] = _count_triangles(up.indptr, up.indices)
-    return triangles / np.maximum(pairs, 1)
-
-
-@compiled
-def _count_triangles(indptr: Nodes, indices: Nodes) -> Ints:
-    """Triangles through each node of an acyclic graph: w is reached from u directly and over v."""
-    n = indptr.size - 1
-    count, marked = np.zeros(n, np.int64), np.full(n, -1, np.int64)
-    for u in range(n):
-        for w in indices[indptr[u] : indptr[u + 1]]:
-            marked[w] = u
-        for v in indices[indptr[u] : indptr[u + 1]]:
-            for w in indices[indptr[v] : indptr[v + 1]]:
-                if marked[w] == u:
-                    count[u] += 1
-                    count[v] += 1
-                    count[w] += 1
-    return count
 
 
 def svd_features(graph: Graph, seed: int) -> Attributes:
@@ -92,8 +59,3 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
     """
     adj = normalised(graph, np.float32)
     return unit_rows(leading_rows(adj, RANK, seed, not graph.directed, ROUNDS).whole())
-
-
-def walk_features(graph: Graph, seed: int) -> Attributes:
-    """DeepWalk's vectors as they are."""
-    return Walks(seed=seed).vectors(graph)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
-from fewnode.episodes import Batch, EpisodeSampler
+from fewnode.episodes import Batch, TaskSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph, Ints
@@ -30,6 +31,7 @@ DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
 ENGINES = ("auto", "compiled", "reference")
 FORMULATIONS = ("paper", "authors")
+KEPT = ("best", "last")
 MAX_LAYERS = 64
 
 
@@ -48,6 +50,7 @@ class Engine(Protocol):
         """Eq. (13) for the tasks of a batch, row after row, by any weights; the graph is read once."""
 
 
+@dataclass(eq=False)
 class GPN:
     """The paper's method. The constructor only stores; `fit` learns, and what it learns ends in `_`.
 
@@ -62,45 +65,35 @@ class GPN:
     `auto` is the first where it is the same. Which one ran stands in the history.
     """
 
-    DROPOUTS = (0.0, 0.2, 0.5)
-
-    def __init__(
-        self,
-        encoder: Any = "gcn",
-        valuator: Any = True,
-        hidden: Sequence[int] = (32, 16),
-        eps: float = 1.0,
-        distance: str = "sqeuclidean",
-        dropout: float | str = "auto",
-        scaling: str = "raw",
-        episodes: int = 300,
-        lr: float = 0.005,
-        weight_decay: float = 5e-4,
-        patience: int = 10,
-        batch: int = 1,
-        formulation: str = "paper",
-        keep: str = "best",
-        seed: int = 0,
-        device: str = "cpu",
-        weighted_degree: bool = False,
-        engine: str = "auto",
-    ) -> None:
-        self.formulation, self.keep, self.engine = formulation, keep, engine
-        self.weighted_degree = weighted_degree
-        self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
-        self.distance, self.dropout, self.scaling = distance, dropout, scaling
-        self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
-        self.batch, self.seed, self.device = batch, seed, device
+    encoder: Any = "gcn"
+    valuator: Any = True
+    hidden: Sequence[int] = (32, 16)
+    eps: float = 1.0
+    distance: str = "sqeuclidean"
+    dropout: float | str = "auto"
+    scaling: str = "raw"
+    episodes: int = 300
+    lr: float = 0.005
+    weight_decay: float = 5e-4
+    patience: int = 10
+    batch: int = 1
+    formulation: str = "paper"
+    keep: str = "best"
+    seed: int = 0
+    device: str = "cpu"
+    weighted_degree: bool = False
+    engine: str = "auto"
+    DROPOUTS: ClassVar = (0.0, 0.2, 0.5)
 
     @property
     def queries(self) -> int | None:
         """Queries a class in training, where the formulation has a number of its own."""
         return 20 if self.formulation == "authors" else None
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPN:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> GPN:
         return self.fit_in_steps(graph, train, valid, QUIET)
 
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> GPN:
+    def fit_in_steps(self, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal) -> GPN:
         need_attributes(graph)
         self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
@@ -115,27 +108,21 @@ class GPN:
 
     def _check(self) -> None:
         check_widths(self.hidden)
-        if isinstance(self.encoder, str) and self.encoder not in ENCODERS:
-            raise FewnodeError(f"unknown encoder {self.encoder!r}; known are {', '.join(ENCODERS)}")
+        known = {"formulation": FORMULATIONS, "keep": KEPT, "distance": DISTANCES, "engine": ENGINES}
+        known |= {"encoder": ENCODERS} if isinstance(self.encoder, str) else {}
+        for name, values in known.items():
+            if (value := getattr(self, name)) not in values:
+                suggested = closest(str(value), values)
+                raise FewnodeError(f"unknown {name} {value!r}{suggested}; known are {', '.join(values)}")
         if not self.eps > 0:
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
         if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
         if self.batch < 1:
             raise FewnodeError(f"a batch of {self.batch} tasks: expected at least 1")
-        if self.formulation not in FORMULATIONS:
-            known = closest(str(self.formulation), FORMULATIONS)
-            raise FewnodeError(f"unknown formulation {self.formulation!r}{known}; expected paper or authors")
-        if self.keep not in ("best", "last"):
-            raise FewnodeError(f"keep is {self.keep!r}, expected best or last")
-        if self.formulation == "authors" and (
-            self.encoder != "gcn" or self.valuator is not True or len(self.hidden) != 2
-        ):
+        authors = self.formulation == "authors"
+        if authors and (self.encoder != "gcn" or self.valuator is not True or len(self.hidden) != 2):
             raise FewnodeError("the authors' formulation has a GCN of two layers and a valuator; leave out the other")
-        if self.distance not in DISTANCES:
-            raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
-        if self.engine not in ENGINES:
-            raise FewnodeError(f"unknown engine {self.engine!r}{closest(str(self.engine), ENGINES)}")
         if self.engine == "compiled" and (reason := self._beyond_loops()):
             raise FewnodeError(f"the compiled engine has not {reason}; choose the engine auto")
 
@@ -181,7 +168,7 @@ class GPN:
             return networks.Networks(encoder, networks.build_valuator(self.valuator, n_features, self.eps))
 
     def learner(
-        self, dropout: float, graph: Graph, train: EpisodeSampler
+        self, dropout: float, graph: Graph, train: TaskSampler
     ) -> tuple[Engine, Weights, Callable[[int], Gradients]]:
         """New weights, and the loss and gradients of batch k by them: `batch` episodes, none of them twice."""
         engine, weights = self._engine_on(graph, dropout), self._first_weights(graph.n_features, dropout)
@@ -193,7 +180,7 @@ class GPN:
         return engine, weights, gradients
 
     def _train(
-        self, dropout: float, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal
+        self, dropout: float, graph: Graph, train: TaskSampler, valid: TaskSampler, journal: Journal
     ) -> tuple[Weights, History]:
         engine, weights, gradients = self.learner(dropout, graph, train)
         pool = Batch.of(valid.take(VALID_TASKS))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system.kept import Kept
 from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.sparse import normalised
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Task, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
@@ -30,6 +32,7 @@ COLUMNS = 256
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False)
 class Logistic:
     """SGC (Wu et al., ICML 2019): softmax(Â^steps X W + b), trained on the support set alone.
 
@@ -39,20 +42,20 @@ class Logistic:
     nodes each has. How rare an attribute is, is learned from the network of `fit`.
     """
 
-    _seen: tuple[Graph, Attributes, Filter, Rescaling] | None = None
-
     needs_base = False
 
-    def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0, centre: bool = True) -> None:
-        self.steps, self.scaling, self.c, self.centre = steps, scaling, c, centre
+    steps: int = 2
+    scaling: str = "tf-idf"
+    c: float = 1000.0
+    centre: bool = True
+    _kept: Kept = field(default_factory=lambda: Kept(1), init=False, repr=False)
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Logistic:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Logistic:
         """Look at the attributes; no episode is looked at."""
         self._check()
         need_attributes(graph)
-        self.idf_ = inverse_document_frequency(graph.x) if "idf" in self.scaling else None
+        self.idf_, self._kept = inverse_document_frequency(graph.x) if "idf" in self.scaling else None, Kept(1)
         scale(graph.x[:1], self.scaling, self.idf_)  # an unknown scaling is refused here
-        self._seen = None
         return self
 
     def _check(self) -> None:
@@ -62,16 +65,11 @@ class Logistic:
             raise FewnodeError(f"c is {self.c}, expected a number above 0")
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        if task.n_way == 1 or task.query.size == 0:
-            return np.ones((task.query.size, task.n_way), np.float32)
-        h = coordinates(*self._read(graph), task.support)
-        return logistic(h[task.support], task.support_y, h[task.query], self.c)
+        def made() -> SmoothRows:
+            return SmoothRows.of(normalised(graph), self.steps, scale(graph.x, self.scaling, self.idf_), self.centre)
 
-    def _read(self, graph: Graph) -> tuple[Attributes, Filter, Rescaling]:
-        if self._seen is None or self._seen[0] is not graph:
-            x, filtered = scale(graph.x, self.scaling, self.idf_), Filter(normalised(graph), self.steps)
-            self._seen = (graph, x, filtered, Rescaling.of(x, filtered, self.centre))
-        return self._seen[1:]
+        h = self._kept(graph.fingerprint, made).coordinates(task.support)
+        return logistic(h[task.support], task.support_y, h[task.query], self.c)
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {} if self.idf_ is None else {"idf": self.idf_}
@@ -80,72 +78,58 @@ class Logistic:
         """Become the method that gave `state`."""
         self._check()
         need_shapes(state, {"idf": (n_features,)} if "idf" in self.scaling else {})
-        self.idf_, self._seen = (np.asarray(state["idf"]) if "idf" in self.scaling else None), None
+        self.idf_, self._kept = (np.asarray(state["idf"]) if "idf" in self.scaling else None), Kept(1)
         return self
 
 
-class Filter(NamedTuple):
-    """M = P^steps for a propagation matrix P of the graph."""
+@dataclass(frozen=True, eq=False)
+class SmoothRows:
+    """Rows h of M X for M = Â^steps, as scale h - shift mean: of unit length; if centred, less their mean, and again.
 
-    matrix: sp.csr_array
-    steps: int
-
-    def __call__(self, h: Floats) -> Floats:
-        for _ in range(self.steps):
-            h = self.matrix @ h
-        return h
-
-    @property
-    def transposed(self) -> Filter:
-        return self._replace(matrix=self.matrix.T)
-
-
-class Rescaling(NamedTuple):
-    """Rows h of M X become scale h - shift mean.
-
-    They are of unit length; if centred, that less their mean, and of unit length again. It is what
-    `embedding.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
+    It is what `embedding.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
     """
 
+    a_hat: sp.csr_array
+    steps: int
+    x: Attributes
     scale: Floats
     shift: Floats
     mean: Floats
 
     @classmethod
-    def of(cls, x: Attributes, filtered: Filter, centre: bool) -> Rescaling:
-        length = row_lengths(x, filtered)
-        scale = np.where(length > 0, 1 / np.maximum(length, 1e-30), 0)
-        known = int(np.count_nonzero(length))
-        mean: Floats = x.T @ filtered.transposed(scale[:, None])[:, 0] / max(1, known)
+    def of(cls, a_hat: sp.csr_array, steps: int, x: Attributes, centre: bool) -> SmoothRows:
+        squares, columns = np.zeros(x.shape[0]), x.tocsc() if is_sparse(x) else x
+        for first in range(0, x.shape[1], COLUMNS):
+            part = columns[:, first : first + COLUMNS]
+            dense = np.asarray(part.todense() if is_sparse(part) else part, np.float64)
+            squares += np.square(_diffused(a_hat, dense, steps)).sum(axis=1)
+        length = np.sqrt(squares)
+        unit = np.where(length > 0, 1 / np.maximum(length, 1e-30), 0)
+        mean: Floats = x.T @ _diffused(a_hat.T, unit, steps) / max(1, int(np.count_nonzero(length)))
         if not centre:
-            return cls(scale, np.zeros_like(scale), mean)
-        along = scale * filtered(np.asarray(x @ mean, np.float64)[:, None])[:, 0]
+            return cls(a_hat, steps, x, unit, np.zeros_like(unit), mean)
+        along = unit * _diffused(a_hat, np.asarray(x @ mean, np.float64), steps)
         left = np.sqrt(np.maximum(1 - 2 * along + mean @ mean, 0))  # the length of a unit row less the mean
         again = np.where((length > 0) & (left > RANK_TOLERANCE), 1 / np.maximum(left, RANK_TOLERANCE), 0)
-        return cls(scale * again, again, mean)
+        return cls(a_hat, steps, x, unit * again, again, mean)
+
+    def coordinates(self, support: Ints) -> Floats:
+        """Every node's row along orthonormal directions V that span those of the support: n x rank."""
+        marks = np.zeros((self.x.shape[0], support.size))
+        marks[support, np.arange(support.size)] = 1
+        rows = (self.x.T @ _diffused(self.a_hat.T, marks, self.steps)).T
+        rows = self.scale[support, None] * rows - self.shift[support, None] * self.mean
+        _, size, directions = np.linalg.svd(rows, full_matrices=False)
+        kept = directions[size > RANK_TOLERANCE * max(float(size.max(initial=0)), 1e-30)]
+        h = _diffused(self.a_hat, np.asarray(self.x @ kept.T, np.float64), self.steps)
+        along: Floats = self.scale[:, None] * h - self.shift[:, None] * (self.mean @ kept.T)
+        return along
 
 
-def coordinates(x: Attributes, filtered: Filter, rescaling: Rescaling, support: Ints) -> Floats:
-    """Every node's row of M X, rescaled, along orthonormal directions V that span those of the support: n x rank."""
-    marks = np.zeros((x.shape[0], support.size))
-    marks[support, np.arange(support.size)] = 1
-    rows = (x.T @ filtered.transposed(marks)).T
-    rows = rescaling.scale[support, None] * rows - rescaling.shift[support, None] * rescaling.mean
-    _, size, directions = np.linalg.svd(rows, full_matrices=False)
-    kept = directions[size > RANK_TOLERANCE * max(float(size.max(initial=0)), 1e-30)]
-    h = filtered(np.asarray(x @ kept.T, np.float64))
-    scaled: Floats = rescaling.scale[:, None] * h - rescaling.shift[:, None] * (rescaling.mean @ kept.T)
-    return scaled
-
-
-def row_lengths(x: Attributes, filtered: Filter) -> Floats:
-    """The length of every row of M X, from a few of its columns at a time."""
-    squares = np.zeros(x.shape[0])
-    columns = x.tocsc() if is_sparse(x) else x
-    for first in range(0, x.shape[1], COLUMNS):
-        part = columns[:, first : first + COLUMNS]
-        squares += np.square(filtered(np.asarray(part.todense() if is_sparse(part) else part, np.float64))).sum(axis=1)
-    return np.sqrt(squares)
+def _diffused(a_hat: sp.csr_array, h: Floats, steps: int) -> Floats:
+    for _ in range(steps):
+        h = a_hat @ h
+    return h
 
 
 # --- the regression -----------------------------------------------------------------------------------------------
@@ -155,39 +139,20 @@ def logistic_heads(z: NDArray[np.floating[Any]], tasks: Sequence[Task], c: float
     """Multinomial logistic regression on each task's rows of z, along the directions that its support spans."""
     answers = []
     for task in tasks:
-        rows = z[task.support].astype(np.float64)
+        rows, query = z[task.support].astype(np.float64), z[task.query].astype(np.float64)
         along = np.linalg.qr(rows.T)[0] if rows.shape[1] > rows.shape[0] else np.eye(rows.shape[1])
-        answers.append(logistic(rows @ along, task.support_y, z[task.query].astype(np.float64) @ along, c))
+        answers.append(logistic(rows @ along, task.support_y, query @ along, c))
     return answers
 
 
 def logistic(rows: Floats, y: Ints, query: Floats, c: float) -> Probabilities:
-    """P(class) of the query rows, by the W, b that minimise c Σ s_i loss_i + |W|² / 2 on the others.
+    """P(class) of the query rows, learned from the others with L2 penalty 1/c; classes count alike."""
+    from sklearn.linear_model import LogisticRegression  # a second to import
 
-    s makes classes count alike. Intercepts are not penalised.
-    """
-    from scipy.optimize import minimize  # a fifth of a second
-
-    k, n_way = rows.shape[0], int(y.max()) + 1
-    x, truth = np.column_stack([rows, np.ones(k)]), np.eye(n_way)[y]
-    c = c / 2 if n_way == 2 else c  # as scikit-learn, which penalises the difference of the two vectors
-    s, penalty = c * k / n_way / truth.sum(axis=0)[y], np.append(np.ones(rows.shape[1]), 0)[:, None]
-
-    def loss_and_slope(flat: Floats) -> tuple[float, Floats]:
-        w = flat.reshape(-1, n_way)
-        score = x @ w
-        score -= score.max(axis=1, keepdims=True)
-        odds = np.exp(score)
-        total = odds.sum(axis=1, keepdims=True)
-        loss = s @ (np.log(total[:, 0]) - (score * truth).sum(axis=1)) + (penalty * w * w).sum() / 2
-        return float(loss), (x.T @ (s[:, None] * (odds / total - truth)) + penalty * w).ravel()
-
-    exact = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-7, "maxcor": 30}
-    found = minimize(loss_and_slope, np.zeros(x.shape[1] * n_way), jac=True, method="L-BFGS-B", options=exact)
-    asked = np.column_stack([query, np.ones(len(query))])
-    return softmax(asked @ found.x.reshape(-1, n_way)).astype(np.float32)
-
-
-def softmax(score: Floats) -> Floats:
-    found = np.exp(score - score.max(axis=-1, keepdims=True))
-    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+    n_way = int(y.max()) + 1
+    if n_way == 1 or len(query) == 0:
+        return np.ones((len(query), n_way), np.float32)
+    if rows.shape[1] == 0:  # nothing is known of any of them
+        rows, query = np.zeros((len(rows), 1)), np.zeros((len(query), 1))
+    model = LogisticRegression(C=c, class_weight="balanced", tol=1e-12, max_iter=5000).fit(rows, y)
+    return np.asarray(model.predict_proba(query), np.float32)

@@ -40,7 +40,7 @@ from fewnode.embedding.room import IN_MEMORY, Room
 from fewnode.embedding.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.embedding.tiles import row_ranges
 from fewnode.embedding.views import RANKS, Place, View, all_views, prior, prior_weights
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.methods.plus_files import mixture_state, restored_mixture
@@ -89,11 +89,11 @@ class GPNPlus:
 
     # --- what is learned ---
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPNPlus:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> GPNPlus:
         self.fit_embedding(graph, train, valid)
         return self
 
-    def fit_embedding(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Embedding:
+    def fit_embedding(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Embedding:
         """Weigh the views, then the directions within them, on tasks of training and validation classes.
 
         Without such classes the weights are those that other networks taught. Returns z of this graph.
@@ -141,7 +141,7 @@ class GPNPlus:
             large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
             if len(large) < 2:
                 continue
-            sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
+            sampler = TaskSampler(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
             episodes = sampler.take(TASKS // 2)
             tasks = [episode.task for episode in episodes]
             for mode, sign in ((False, -1), (True, 1)):

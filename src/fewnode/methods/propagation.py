@@ -8,6 +8,7 @@ by accuracy on tasks of training and validation classes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from fewnode.embedding.attributes import need_attributes
 from fewnode.embedding.diffusion import Diffusion
 from fewnode.embedding.directions import Axes
 from fewnode.embedding.projection import centred, mean_direction
-from fewnode.episodes import Batch, EpisodeSampler
+from fewnode.episodes import Batch, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph
@@ -44,35 +45,30 @@ class Choice(NamedTuple):
     distance: str
 
 
+@dataclass(eq=False)
 class Propagation:
     """Scaled attributes, their leading `rank` directions, a diffusion over the graph, distance to the class mean.
 
     What is None is chosen on training and validation classes; what is given is kept.
     """
 
-    def __init__(
-        self,
-        steps: int | None = None,
-        teleport: float | None = None,
-        scaling: str | None = None,
-        centre: bool | None = None,
-        distance: str | None = None,
-        rank: int = 256,
-        seed: int = 0,
-    ) -> None:
-        self.steps, self.teleport, self.scaling = steps, teleport, scaling
-        self.centre, self.metric, self.rank, self.seed = centre, distance, rank, seed
+    steps: int | None = None
+    teleport: float | None = None
+    scaling: str | None = None
+    centre: bool | None = None
+    distance: str | None = None
+    rank: int = 256
+    seed: int = 0
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Propagation:
         """Look at the attributes of the graph, and choose by the labels of training and validation classes."""
         need_attributes(graph)
         if self.steps is not None and not 0 <= self.steps <= MAX_STEPS:
             raise FewnodeError(f"{self.steps} steps, expected 0 to {MAX_STEPS}")
-        self.accuracy_: dict[Choice, float] = {}
         best = self._best(graph, self._choices(), train, valid)
-        if self.metric is None:
+        if self.distance is None:
             best = self._best(graph, [best._replace(distance=distance) for distance in METRICS], train, valid)
-        self._adopt(best, Axes.of(graph.x, best.scaling, self.rank, self.seed))
+        self.choice_, self.axes_ = best, Axes.of(graph.x, best.scaling, self.rank, self.seed)
         self.mean_ = mean_direction(self._diffused(graph))
         return self
 
@@ -83,26 +79,24 @@ class Propagation:
             diffusions = [Diffusion(2 if self.steps is None else self.steps, self.teleport or 0.0)]
         scalings = SCALINGS if self.scaling is None else (self.scaling,)
         centres = (False, True) if self.centre is None else (self.centre,)
-        metric = METRICS[0] if self.metric is None else self.metric
-        return [Choice(*choice, metric) for choice in product(scalings, diffusions, centres)]
+        distance = METRICS[0] if self.distance is None else self.distance
+        return [Choice(*choice, distance) for choice in product(scalings, diffusions, centres)]
 
-    def _best(self, graph: Graph, choices: list[Choice], train: EpisodeSampler, valid: EpisodeSampler) -> Choice:
+    def _best(self, graph: Graph, choices: list[Choice], train: TaskSampler, valid: TaskSampler) -> Choice:
         """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
         if len(choices) == 1:
             return choices[0]
         pools = [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
+        accuracy: dict[Choice, float] = {}
         for scaling, group in groupby(choices, lambda c: c.scaling):
             x = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
             for diffusion, same in groupby(group, lambda c: c.diffusion):
                 h = diffusion(graph, x)
                 for choice in same:
-                    z = _finish(h, choice.centre, mean_direction(h))
+                    z = centred(h, mean_direction(h)) if choice.centre else unit_rows(h)
                     right = np.concatenate([accuracies(z, pool, choice.distance) for pool in pools])
-                    self.accuracy_[choice] = float(right.mean())
-        return max(choices, key=lambda choice: self.accuracy_[choice])
-
-    def _adopt(self, choice: Choice, axes: Axes) -> None:
-        self.choice_, self.axes_ = choice, axes
+                    accuracy[choice] = float(right.mean())
+        return max(choices, key=lambda choice: accuracy[choice])
 
     def _diffused(self, graph: Graph) -> Floats:
         return self.choice_.diffusion(graph, self.axes_.read(graph.x))
@@ -111,22 +105,19 @@ class Propagation:
         return Head(self.choice_.distance, crowds=True)
 
     def embed(self, graph: Graph) -> Embedding:
-        return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_))
+        h = self._diffused(graph)
+        return Embedding.of(centred(h, self.mean_) if self.choice_.centre else unit_rows(h))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What `fit` saw and chose, as named arrays."""
         scaling, diffusion, centre, distance = self.choice_
-        numbers = [
-            SCALINGS_KNOWN.index(scaling),
-            diffusion.steps,
-            diffusion.teleport,
-            centre,
-            DISTANCES.index(distance),
-        ]
+        places = SCALINGS_KNOWN.index(scaling), DISTANCES.index(distance)
+        numbers = [places[0], diffusion.steps, diffusion.teleport, centre, places[1]]
         idf = {} if self.axes_.idf is None else {"idf": self.axes_.idf}
         return {**idf, "directions": self.axes_.directions, "mean": self.mean_, "choice": np.array(numbers, np.float64)}
 
     def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> Propagation:
+        """Become the method that gave `state`; wrong names, shapes or numbers are refused."""
         arrays = {name: np.asarray(array) for name, array in state.items()}
         d = arrays["mean"].size
         idf_shape = {"idf": (n_features,)} if "idf" in arrays else {}
@@ -135,14 +126,10 @@ class Propagation:
         if not (0 <= steps <= MAX_STEPS and 0 <= teleport < 1 and min(scaling, distance) >= 0):
             raise ValueError(f"choice is {arrays['choice'].tolist()}")
         scaling, distance = SCALINGS_KNOWN[int(scaling)], DISTANCES[int(distance)]
-        axes = Axes(scaling, arrays["directions"], arrays["idf"] if "idf" in scaling else None).checked(n_features)
-        self._adopt(Choice(scaling, Diffusion(int(steps), teleport), bool(centre), distance), axes)
-        self.mean_ = arrays["mean"]
+        self.choice_ = Choice(scaling, Diffusion(int(steps), teleport), bool(centre), distance)
+        idf = arrays["idf"] if "idf" in scaling else None
+        self.axes_, self.mean_ = Axes(scaling, arrays["directions"], idf).checked(n_features), arrays["mean"]
         return self
-
-
-def _finish(h: Floats, centre: bool, mean: Floats) -> Floats:
-    return centred(h, mean) if centre else unit_rows(h)
 
 
 def accuracies(z: Floats, pool: Batch, distance: str) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ NEEDS_TORCH = "needs torch: pip install 'fewnode[torch]'"
 DEFAULTS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("fewnode.methods").joinpath("defaults.toml").read_text(encoding="utf-8")
 )
-"""The options of each method, and the space that they are tuned in."""
+"""How each method is written, its options, and the space that they are tuned in."""
 METHODS = {name: {k: v for k, v in own.items() if k not in ("space", "written")} for name, own in DEFAULTS.items()}
 """The rows of the paper's table, and ours, with the options that tell those of one class apart (`defaults.toml`)."""
 HOMES = {
@@ -72,20 +71,3 @@ def build_method(name: str | type, seed: int, given: Mapping[str, Any]) -> Any:
                 f"method {shown} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
             )
     return method(**{**preset, **given, **({"seed": seed} if "seed" in known else {})})
-
-
-@dataclass(frozen=True)
-class Range:
-    """Numbers from `low` to `high`, even on the logarithmic scale."""
-
-    low: float
-    high: float
-
-
-def space(method: str) -> dict[str, list[Any] | Range]:
-    """What may be tried for each option: one of a list, or a number of a range."""
-    if method not in DEFAULTS:
-        known = ", ".join(DEFAULTS)
-        raise FewnodeError(f"unknown what to try for method {method!r}{closest(method, DEFAULTS)}; known are {known}")
-    values = DEFAULTS[method]["space"]
-    return {name: Range(**value) if isinstance(value, dict) else value for name, value in values.items()}

@@ -23,7 +23,7 @@ from fewnode.embedding.random_walks import Nodes, below, random_walks
 from fewnode.engine.episode import power
 from fewnode.engine.lanes import compiled
 from fewnode.engine.loops import STEP, word
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Task, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph, Ints
@@ -75,7 +75,7 @@ class Walks:
     seed: int = 0
     _kept: Kept = field(default_factory=lambda: Kept(1), init=False, repr=False)
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Walks:
+    def fit(self, graph: Graph, train: TaskSampler, valid: TaskSampler) -> Walks:
         """Embed the graph; no episode is looked at."""
         self.embedding_, self.graph_ = self.vectors(graph), structure_hash(graph)
         return self

@@ -84,7 +84,7 @@ def classify(bulk: Bulk, out: Path, resume: bool = False, workers: Workers = HER
     bulk = replace(bulk, work=work.resolve() / hashlib.sha256(asked.encode()).hexdigest()[:16])
     with exclusive(work):
         if bulk.work.exists() and not resume:
-            raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
+            raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with `resume`")
         _embed(bulk, model, data, workers)
         blocks = {
             bulk.work / "answers" / f"{low:012d}.csv": (bulk, low, min(low + bulk.rows, data.graph.n))

@@ -13,7 +13,7 @@ import numpy as np
 import fewnode
 from fewnode._system.kept import threads
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
@@ -96,7 +96,7 @@ def recorded_head(head: Head, trained: Mapping[str, Any]) -> Head:
     return replace(head, temperatures=temperatures, membership=membership, worth=trained["worth"])
 
 
-def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:
+def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[TaskSampler, TaskSampler]:
     """Tasks of training and of validation classes, of as many ways as there are. Where not `needed`, of what there is.
 
     Deviation D14: with fewer than N classes, tasks have as many ways as there are.
@@ -112,7 +112,7 @@ def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSa
             raise
     parts = [[np.flatnonzero(data.y == c) for c in data.split.part(part)] for part in ("train", "valid")]
     large = [[nodes for nodes in members if nodes.size > 1] for members in parts]
-    samplers = [EpisodeSampler.among(members, len(members), 1, 1) for members in large]
+    samplers = [TaskSampler(members, len(members), 1, 1) for members in large]
     return samplers[0], samplers[1]
 
 
@@ -127,7 +127,7 @@ def _split_again(split: ClassSplit) -> str:
 
 
 def calibrated(
-    space: Space, data: Dataset, train: EpisodeSampler, valid: EpisodeSampler, way: int
+    space: Space, data: Dataset, train: TaskSampler, valid: TaskSampler, way: int
 ) -> tuple[Space, dict[str, float]]:
     """What validation classes say about being sure, and about nodes of none of the classes; their accuracy by shots.
 

@@ -83,7 +83,7 @@ def _restored(
             if again is None:
                 raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
     if method is None and source not in METHODS:
-        raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
+        raise FewnodeError(f"was trained with {source}, which is code; name it: `method` FILE.py:CLASS")
     if isinstance(source, str) and source in METHODS:
         options = {name: value for name, value in options.items() if value is not None}  # as the method has it
         check_manifest(StoredOptions, options, "options.")

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from fewnode._system.files import exclusive, fsync_directory, one_line
@@ -30,15 +30,12 @@ TIMEOUT = 30.0
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a file name, the bytes that are there and the bytes there will be, 0 if the server does not say."""
 
-_CHUNK = 1 << 16
-_NETWORK = (OSError, http.client.HTTPException)
+CHUNK = 1 << 16
+NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
 
 def download(
-    name: str,
-    out: Path,
-    base: str = DEFAULT_BASE,
-    progress: Progress = lambda name, done, total: None,
+    name: str, out: Path, base: str = DEFAULT_BASE, progress: Progress = lambda name, done, total: None
 ) -> list[Path]:
     """Fetch the files of a network of the paper from the https address `base` into the folder `out`.
 
@@ -74,24 +71,28 @@ def _fetch_checked(opener: urllib.request.OpenerDirector, base: str, path: Path,
 def _fetch(opener: urllib.request.OpenerDirector, url: str, part: Path, progress: Progress) -> None:
     """Complete the partial file, from where it ends if the server can do that. It keeps what came whatever happens."""
     done = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"User-Agent": "fewnode"})  # noqa: S310
-    if done:
-        request.add_header("Range", f"bytes={done}-")
+    headers = {"User-Agent": "fewnode"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
-        response = opener.open(request, timeout=TIMEOUT)
+        response = opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)  # noqa: S310
     except urllib.error.HTTPError as error:
         error.close()
         if done and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return  # there is nothing after what we have: that is all, or wrong, which its id will tell
         raise FewnodeError(f"{url}: the server answers {error.code} {error.reason}") from None
-    except _NETWORK as error:
+    except NETWORK_ERRORS as error:
         raise FewnodeError(f"{url}: cannot be reached ({one_line(getattr(error, 'reason', error))})") from None
     if response.status != HTTPStatus.PARTIAL_CONTENT:
         done = 0  # the server sends all of it
     length = response.headers.get("Content-Length", "")
     total = done + int(length) if length.isdecimal() else 0
     with response, part.open("ab" if done else "wb") as file:
-        while chunk := _read(response, url):
+        while True:
+            try:
+                chunk = response.read(CHUNK)
+            except NETWORK_ERRORS as error:  # not those of the disk
+                raise FewnodeError(f"{url}: cut short ({one_line(error)}); call again to go on") from None
+            if not chunk:
+                break
             if max(done + len(chunk), total) > MAX_BYTES:
                 raise FewnodeError(f"{url}: larger than {MAX_BYTES >> 20} MB, refused")
             done += file.write(chunk)
@@ -102,21 +103,11 @@ def _fetch(opener: urllib.request.OpenerDirector, url: str, part: Path, progress
         raise FewnodeError(f"{url}: cut short, {done:,} of {total:,} bytes are kept; call again to go on")
 
 
-def _read(response: Any, url: str) -> bytes:
-    """The next bytes. Errors of the network become ours here, so that those of the disk do not."""
-    try:
-        return bytes(response.read(_CHUNK))
-    except _NETWORK as error:
-        raise FewnodeError(f"{url}: cut short ({one_line(error)}); call again to go on") from None
-
-
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows to other hosts, as their certificates are verified too, but never out of TLS."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        if urlsplit(newurl).scheme != "https":
+    def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, *more: Any) -> Any:
+        if urlsplit(more[-1]).scheme != "https":
             fp.close()
-            raise FewnodeError(f"{req.full_url}: redirects to {newurl}, which is not https, refused")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+            raise FewnodeError(f"{req.full_url}: redirects to {more[-1]}, which is not https, refused")
+        return super().redirect_request(req, fp, code, *more)

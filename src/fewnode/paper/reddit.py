@@ -21,11 +21,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from fewnode._system.files import one_line
 from fewnode.class_labels import UNKNOWN
-from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph, Ints, dense_blocks
 from fewnode.paper.records import counted, fault, find_raw, read_whole
 from fewnode.tables.vectors import DAMAGED
 
@@ -52,16 +51,12 @@ def build_reddit(raw: Path) -> Dataset:
     x = _read_attributes(find_raw(folder, "reddit-feats.npy"), len(row))
     edges, skipped = _read_links(graph_file, row)
     graph = Graph.from_edges(edges, len(row), x, blocks=dense_blocks(x))
-    expected = EXPECTED["reddit"]
-    split = ClassSplit.random(y, expected.split, seed=0)
-    info: dict[str, Any] = {
-        "source": graph_file.name,
-        "skipped": skipped,
-        "notes": ["the columns of the attributes were brought to mean 0 and variance 1"],
-        **expected.compare(graph, split),
-    }
-    class_names = tuple(str(number) for number in numbers.tolist())
-    return Dataset(graph, y, split, class_names, tuple(sorted(row, key=row.__getitem__)), None, "reddit", info)
+    split = ClassSplit.random(y, EXPECTED["reddit"].split, seed=0)
+    notes = ["the columns of the attributes were brought to mean 0 and variance 1"]
+    info: dict[str, Any] = {"source": graph_file.name, "skipped": skipped, "notes": notes}
+    info |= EXPECTED["reddit"].compare(graph, split)
+    names = tuple(sorted(row, key=row.__getitem__))
+    return Dataset(graph, y, split, tuple(map(str, numbers.tolist())), names, None, "reddit", info)
 
 
 def _read_map(path: Path) -> dict[str, int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fewnode._system.files import write_text
 from fewnode._system.sheets import csv_text
 from fewnode.dataset import Dataset
-from fewnode.display import SHOWN, Shown, as_frame, table_html
+from fewnode.display import SHOWN, Shown, table_html
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
 from fewnode.recognition.space import Explanation
@@ -62,8 +62,10 @@ class Answers(Shown):
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    claimed_from: tuple[float, ...] = ()
+    """If `multi_label` and nobody gave a threshold, that of each class: what it claims has the highest expected F1."""
     top: int = 0
-    """How many nodes of each class have its label beside the given ones, where nodes are only ranked."""
+    """How many nodes of each class have its label beside the given ones, whatever the threshold; 0: as it decides."""
     left_out: Mapping[str, float] = field(default_factory=dict)
     """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
@@ -85,7 +87,8 @@ class Answers(Shown):
     def labels(self) -> list[str]:
         """The most likely class; none of these where being in any of them is less likely than the threshold.
 
-        If `multi_label`, all classes that are at least as likely as the threshold, joined by `|`.
+        If `multi_label`, all classes that are at least as likely as the threshold, joined by `|`; each has one of its
+        own, `claimed_from`, unless one is given for all.
         """
         if self.multi_label:
             return [SEPARATOR.join(own) or NONE for own in self._several]
@@ -94,7 +97,7 @@ class Answers(Shown):
 
     @property
     def _several(self) -> list[list[str]]:
-        claimed = self.probabilities >= self.threshold
+        claimed = self.probabilities >= (self.claimed_from or self.threshold)
         return [[self.classes[c] for c in np.flatnonzero(row).tolist()] for row in claimed]
 
     @cached_property
@@ -103,9 +106,9 @@ class Answers(Shown):
         best, top = self.probabilities.argmax(axis=1), reduce(np.maximum, self.probabilities.T)
         if self.closed_set:
             return np.where(top <= 0, -1, best)
-        if self.member is not None:
+        if self.member is not None and not self.top:
             return np.where((self.member < self.threshold) | (top <= 0), -1, best)  # 0 is said by somebody
-        known = top == 1  # only ranked: the given nodes alone are known
+        known = top == 1  # where nodes are only ranked, the given ones alone are known
         for c in range(len(self.classes)):
             others = np.flatnonzero((best == c) & ~known)
             known[others[np.argsort(-top[others], kind="stable")[: self.top]]] = True
@@ -179,7 +182,9 @@ class Answers(Shown):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_csv`."""
-        return as_frame(self.columns)
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.columns))
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` with the columns of `to_csv`."""
@@ -200,6 +205,7 @@ class Answers(Shown):
         support = [{"node": node, "class": label, **weight} for (node, label), weight in given]
         mode: dict[str, Any] = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
         mode |= {"multi_label": True} if self.multi_label else {}
+        mode |= {"claimed_from": dict(zip(self.classes, self.claimed_from, strict=True))} if self.claimed_from else {}
         ranks = {name: rank for name, rank in self.left_out.items() if rank == rank}
         mode |= {"left_out": ranks} if ranks else {}
         told = {"classes": self.classes, "closed_set": self.closed_set, **mode}

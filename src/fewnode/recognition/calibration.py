@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Episode, Task, TaskSampler
 from fewnode.graph import Ints
 from fewnode.vectors import Probabilities
 
@@ -103,7 +103,7 @@ def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1, count: i
     for k_shot in SHOTS:
         large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
         if len(large) > 1:
-            found += EpisodeSampler.among(large, min(way, len(large)), k_shot, QUERIES, seed).take(count)
+            found += TaskSampler(large, min(way, len(large)), k_shot, QUERIES, seed).take(count)
     return found
 
 

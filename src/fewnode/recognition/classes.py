@@ -26,6 +26,7 @@ from fewnode.seeds import stream
 
 ANSWER = "answer"
 """A column that a table of nodes and classes may have: yes or no."""
+NOTHING: Mapping[Hashable, Nodes] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -76,18 +77,20 @@ class Given:
         support: Nodes,
         labels: Labels,
         rows: Mapping[Hashable, Attributes] = MappingProxyType({}),
-        no: Mapping[Hashable, Nodes] = MappingProxyType({}),
+        no: Mapping[Hashable, Nodes] = NOTHING,
         several: bool = False,
     ) -> Given:
         """From nodes and their labels; of some classes rows of attributes that stand for them, and nodes not in them.
 
         If `several`, a node may be in several classes.
         """
-        names = in_order([*label_list(labels), *rows])
+        names, described, every = in_order([*label_list(labels), *rows]), None, list(rows.values())
         nodes, y = support_rows(network, support, labels, names, several)
-        found = cls(tuple(names), nodes, y, _described(names, rows))
+        if every:
+            x = sp.vstack(every, format="csr") if is_sparse(every[0]) else np.concatenate(every)
+            described = Described(x, np.array([names.index(name) for name in rows], np.int64))
         rejected = {name: node_rows(network, nodes, "not in it") for name, nodes in no.items()}
-        return found.without(rejected, network)
+        return cls(tuple(names), nodes, y, described).without(rejected, network)
 
     def without(self, no: Mapping[Hashable, Ints], network: Graph | Dataset) -> Given:
         """With these nodes, and no others, that are not in a class."""
@@ -105,15 +108,12 @@ class Given:
     def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class], several: bool = False) -> Given:
         """From names and what each stands for: text is a description, anything else are nodes."""
         if not isinstance(given, Mapping):
-            raise FewnodeError(
-                f"classes are a {type(given).__name__}, expected a dict of names and what each stands for"
-            )
+            kind = type(given).__name__
+            raise FewnodeError(f"classes are a {kind}, expected a dict of names and what each stands for")
         if not given:
             raise FewnodeError("no class is given, expected at least one with nodes or a description")
-        support: list[int] = []
-        labels: list[str] = []
-        texts: dict[str, str] = {}
-        no: dict[str, list[int]] = {}
+        support, labels, remarks = list[int](), list[Hashable](), list[str]()
+        descriptions, no = dict[str, Description](), dict[Hashable, Nodes]()
         for name, value in given.items():
             if not isinstance(name, str) or not name.strip():
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
@@ -125,58 +125,47 @@ class Given:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)
             no[name] = node_rows(data, what.no, f"class {name!r}: not in it").tolist()
-            if what.text is not None:
-                texts[name] = what.text
+            if what.text is None:
+                continue
+            if rows and not what.text.strip() and opaque(data, name):
+                remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
+                continue
+            descriptions[name] = describe(data, what.text, name)
+            remarks += [f"class {name!r}: {remark}" for remark in descriptions[name].remarks()]
+            if value is what.text and what.text in data.node_id:
+                remarks.append(f"class {name!r}: {value!r} is its description; [{value!r}] is that node")
         if why := two_alike(given):
             raise FewnodeError(f"{why}; give them as one class, or rename one")
-        also = {name: text for name, text in given.items() if isinstance(text, str) and text in data.node_id}
-        more = [f"class {name!r}: {text!r} is its description; [{text!r}] is that node" for name, text in also.items()]
-        return cls.read_parts(data, support, labels, texts, no, several, more)
+        found = cls.of_support(data, np.array(support, np.int64), labels, _attributes(descriptions), no, several)
+        return replace(found, descriptions=descriptions, remarks=tuple(remarks))
 
     @classmethod
     def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Given:
-        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`.
-
-        A third column of the first, `answer`, may say no: then the node is not in that class.
-        """
+        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`."""
         if support is None and classes is None:
-            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
-        nodes, labels, no = read_support(support, data, several) if support is not None else ([], [], {})
-        texts = read_classes(classes) if classes is not None else {}
-        if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
-            raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
-        if why := two_alike([*labels, *no, *texts]):
+            raise FewnodeError("no class is given: `support` names nodes of each, `classes` describes them")
+        said = [] if support is None else read_support(support, data, several)
+        texts = {} if classes is None else read_classes(classes)
+        if why := two_alike([*(each.label for each in said), *texts]):
             paths = ", ".join(str(path) for path in (support, classes) if path is not None)
             raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
+        nodes = dict[str, tuple[list[int], list[int]]]()
+        for node, label, yes in dict.fromkeys((each.node, each.label, each.yes) for each in said):
+            nodes.setdefault(label, ([], []))[not yes].append(node)
+        nodes = {name: nodes.get(name, ([], [])) for name in (*nodes, *texts)}
+        if unknown := [name for name, (yes, _) in nodes.items() if not yes and name not in texts]:
+            raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        found = cls.of(data, {name: Class(yes, no, texts.get(name)) for name, (yes, no) in nodes.items()}, several)
         tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
         more = [unused_columns(path, columns) for path, columns in tables if path is not None]
-        more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
-        return cls.read_parts(data, nodes, labels, texts, no, several, [*filter(None, more)])
-
-    @classmethod
-    def read_parts(
-        cls,
-        data: Dataset,
-        support: Sequence[int],
-        labels: Sequence[str],
-        texts: Mapping[str, str],
-        no: Mapping[str, Sequence[int]],
-        several: bool = False,
-        more: Sequence[str] = (),
-    ) -> Given:
-        """From rows of nodes and texts; what a network makes of these is told in `remarks`, before `more`."""
-        descriptions: dict[str, Description] = {}
-        remarks: list[str] = []
-        for name, text in texts.items():
-            if name in labels and not text.strip() and opaque(data, name):
-                remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
-                continue
-            descriptions[name] = describe(data, text, name)
-            remarks += [f"class {name!r}: {remark}" for remark in descriptions[name].remarks()]
-        rows: dict[Hashable, Attributes] = {name: each.x for name, each in descriptions.items()}
-        rejected: dict[Hashable, Nodes] = {name: list(nodes) for name, nodes in no.items()}
-        found = cls.of_support(data, np.array(support, np.int64), list(labels), rows, rejected, several)
-        return replace(found, descriptions=descriptions, remarks=(*remarks, *more))
+        if repeated := len(said) - sum(len(yes) + len(no) for yes, no in nodes.values()):
+            rows = (
+                "1 row repeats another one and counts"
+                if repeated == 1
+                else f"{repeated:,} rows repeat others, and count"
+            )
+            more.append(f"{support}: {rows} once")
+        return replace(found, remarks=(*found.remarks, *filter(None, more)))
 
     @property
     def labels(self) -> list[Hashable]:
@@ -207,7 +196,7 @@ class Given:
             no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
         described, labels = self.described, [names[c] for _, c in pairs]
         said = {} if described is None else {names[c]: described.x[[i]] for i, c in enumerate(described.y.tolist())}
-        rejected = {names[c]: sorted(nodes) for c, nodes in no.items()}
+        rejected: dict[Hashable, Nodes] = {names[c]: sorted(nodes) for c, nodes in no.items()}
         given = Given.of_support(data, [row for row, _ in pairs], labels, said, rejected, several)
         if given.names != names:
             gone = next(name for name in names if name not in given.names)
@@ -220,8 +209,12 @@ class Given:
         A class of many examples has a head start before one of few, so a base class has as many as the largest new
         class: labelled nodes drawn by the seed, none of those given for a new class. What is left out is told.
         """
-        base, new = _base_members(data), {str(name) for name in self.names}
+        known = {data.class_names[c]: np.flatnonzero(data.y == c) for c in (*data.split.train, *data.split.valid)}
+        base, new = {name: nodes for name, nodes in known.items() if nodes.size}, {str(name) for name in self.names}
         instead = "give the new class another name, or leave the base classes out"
+        if not base:
+            missing = "give it training and validation classes, or leave them out"
+            raise FewnodeError(f"{data.name} has no base classes to stand beside the new ones: {missing}")
         if clash := [name for name in base if name in new]:
             raise FewnodeError(f"class {clash[0]!r} is a base class of {data.name} already: {instead}")
         if why := next(filter(None, (alike(name, base) for name in sorted(new))), None):
@@ -236,31 +229,13 @@ class Given:
             count = min(shots, free.size)
             support += np.sort(free[choose(uniform(stream(seed, place), 0, count), free.size, count)]).tolist()
             labels += [name] * count
-        rows: dict[Hashable, Attributes] = {name: each.x for name, each in self.descriptions.items()}
         no: dict[Hashable, Nodes] = {self.names[c]: nodes for c, nodes in self.no.items()}
-        found = Given.of_support(data, support, labels, rows, no)
+        found = Given.of_support(data, support, labels, _attributes(self.descriptions), no)
         return replace(found, descriptions=self.descriptions, remarks=tuple(remarks))
 
 
-def _described(names: Sequence[Hashable], rows: Mapping[Hashable, Attributes]) -> Described | None:
-    if not rows:
-        return None
-    every = list(rows.values())
-    x = sp.vstack(every, format="csr") if is_sparse(every[0]) else np.concatenate(every)
-    return Described(x, np.array([names.index(name) for name in rows], np.int64))
-
-
-def _base_members(data: Dataset) -> dict[str, Ints]:
-    """The nodes of each training and validation class that has some, by its name."""
-    known = [*data.split.train, *data.split.valid]
-    members = {data.class_names[c]: np.flatnonzero(data.y == c) for c in known}
-    members = {name: nodes for name, nodes in members.items() if nodes.size}
-    if not members:
-        raise FewnodeError(
-            f"{data.name} has no base classes to stand beside the new ones: give it training and validation classes, "
-            "or leave them out"
-        )
-    return members
+def _attributes(descriptions: Mapping[str, Description]) -> dict[Hashable, Attributes]:
+    return {name: description.x for name, description in descriptions.items()}
 
 
 def task_rows(network: Graph | Dataset, task: Task) -> Task:
@@ -274,64 +249,37 @@ def task_rows(network: Graph | Dataset, task: Task) -> Task:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def unused_columns(path: Path, columns: Sequence[str] = ("node",)) -> str:
-    """Columns of a table that nothing is made of, in a sentence."""
-    others, read = other_columns(path, columns), "read is" if len(columns) == 1 else "read are"
-    return f"{path}: not used: {', '.join(map(repr, others))}; {read} {' and '.join(columns[:2])}" if others else ""
+class Said(NamedTuple):
+    """A row of a table of nodes: is it in that class? `answered`: a cell of the column `answer` says so."""
+
+    node: int
+    label: str
+    yes: bool
+    answered: bool
 
 
-def _repeated(path: Path, kept: int) -> str:
-    """How many rows say what another row says, in a sentence."""
-    count = len(read_table(path, ["node"])) - kept
-    rows = "1 row repeats another one and counts" if count == 1 else f"{count:,} rows repeat another one and count"
-    return f"{path}: {rows} once" if count else ""
-
-
-def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str], dict[str, list[int]]]:
-    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`.
-
-    And nodes that are not in a class, where a column `answer` says `no`.
-    """
-    seen: dict[tuple[int, str], tuple[int, str]] = {}
-    no: dict[str, list[int]] = {}
-    header = other_columns(path, [])
+def read_support(path: Path, data: Dataset, several: bool = False) -> list[Said]:
+    """The rows of a table `node,class[,answer]`; a node in two classes is refused, unless `several`."""
+    first: dict[tuple[int, str], tuple[int, str]] = {}
+    header, found = other_columns(path, []), list[Said]()
     if odd := next((name for name in header if name.lower() == ANSWER != name), None):
-        raise FewnodeError(
-            f"{path}: line 1: the column {odd!r} must be called {ANSWER!r}; else a no would count as a yes"
-        )
-    columns = ["node", "class", *({ANSWER} & {*header})]
-    for line, (name, text, *answer) in read_table(path, columns, exact="node"):
-        label = bare(text)
-        node = _node(path, line, name, data)
+        place = f"{path}: line 1: the column {odd!r}"
+        raise FewnodeError(f"{place} must be called {ANSWER!r}; else a no would count as a yes")
+    for line, (name, text, *answer) in read_table(path, ["node", "class", *({ANSWER} & {*header})], exact="node"):
+        label, node, said = bare(text), _node(path, line, name, data), "".join(answer).lower()
         if not label:
             raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
-        if answer and not _is_yes(answer[0], f"{path}: line {line}"):
-            no.setdefault(label, []).append(node)
-            continue
-        first, before = seen.setdefault((node, label if several else ""), (line, label))
-        if before != label:
-            told = f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}"
-            raise FewnodeError(f"{told}; {SEVERAL}")
-    if not seen and not no:
+        if said not in ("", "yes", "no"):
+            raise FewnodeError(f"{path}: line {line}: the answer is {answer[0]!r}, expected yes or no")
+        found.append(Said(node, label, said != "no", said != ""))
+        if said != "no":
+            at, before = first.setdefault((node, label if several else ""), (line, label))
+            if before != label:
+                both = f"node {name!r} is in {label!r}, but in {before!r} on line {at}"
+                raise FewnodeError(f"{path}: line {line}: {both}; {SEVERAL}")
+    if not found:
         raise FewnodeError(f"{path}: no support node in it")
-    return [node for node, _ in seen], [label for _, label in seen.values()], no
-
-
-def read_answers(path: Path, data: Dataset) -> list[tuple[str, int, bool]]:
-    """Class, node and answer of each row of a table `node,class,answer` that has an answer, in order."""
-    if ANSWER not in other_columns(path, []):
-        return []
-    rows = read_table(path, ["node", "class", ANSWER], exact="node")
-    said = [(bare(text), _node(path, line, name, data), answer, line) for line, (name, text, answer) in rows]
-    return [(label, node, _is_yes(yes, f"{path}: line {line}")) for label, node, yes, line in said if yes]
-
-
-def _is_yes(answer: str, place: str) -> bool:
-    """What a cell of the column `answer` says; an empty one means yes."""
-    said = {"": True, "yes": True, "no": False}.get(answer.lower())
-    if said is None:
-        raise FewnodeError(f"{place}: the answer is {answer!r}, expected yes or no")
-    return said
+    return found
 
 
 def read_query(path: Path, data: Dataset) -> list[int]:
@@ -342,13 +290,10 @@ def read_query(path: Path, data: Dataset) -> list[int]:
     return nodes
 
 
-def read_rejected(path: Path, data: Dataset, support: Sequence[int]) -> list[int]:
-    """Nodes from a table `node` that are in none of the classes; one that is given for a class is refused."""
-    nodes = read_query(path, data)
-    if both := [node for node in nodes if node in support]:
-        name = data.node_name(both[0])
-        raise FewnodeError(f"{path}: node {name!r} is given for a class, and as in none of them; leave out one of them")
-    return nodes
+def unused_columns(path: Path, columns: Sequence[str] = ("node",)) -> str:
+    """Columns of a table that nothing is made of, in a sentence."""
+    others, read = other_columns(path, columns), "read is" if len(columns) == 1 else "read are"
+    return f"{path}: not used: {', '.join(map(repr, others))}; {read} {' and '.join(columns[:2])}" if others else ""
 
 
 def read_proportions(given: str) -> dict[str, float]:
@@ -357,11 +302,14 @@ def read_proportions(given: str) -> dict[str, float]:
     >>> read_proportions("mail=0.3,vpn=0.7")
     {'mail': 0.3, 'vpn': 0.7}
     """
-    if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
+    if os.path.exists(given):
+        table = read_table(Path(given), ["class", "share"])
+        rows = [(f"{given}: line {line}", bare(name), share) for line, (name, share) in table]
+    elif "=" in given:
         pairs = [part.rpartition("=") for part in given.split(",")]
-        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+        rows = [("`proportions`", name.strip(), share) for name, _, share in pairs]
     else:
-        rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
+        raise FewnodeError(f"`proportions` {given}: no such table, and not written as mail=0.3,vpn=0.7")
     found: dict[str, float] = {}
     for place, name, share in rows:
         if not name:
@@ -375,18 +323,12 @@ def read_proportions(given: str) -> dict[str, float]:
     return found
 
 
-def _shares(path: Path) -> list[tuple[int, list[str]]]:
-    if not os.path.exists(path):
-        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
-    return read_table(path, ["class", "share"])
-
-
 def _node(path: Path, line: int, name: str, data: Dataset) -> int:
     """The node of that name as it is written, else without spaces around it.
 
     It may stand behind the apostrophe that our own tables put before a formula.
     """
-    written = [each for each in (bare(name), name, bare(name.strip())) if each in data.node_id]
+    written = [spelling for spelling in (bare(name), name, bare(name.strip())) if spelling in data.node_id]
     try:
         return data.node_id[written[0]] if written else data.node(name.strip())
     except FewnodeError as error:

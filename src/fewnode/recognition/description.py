@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode._system.sheets import bare, read_table
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.graph import Attributes, Block, Ints, is_sparse
 from fewnode.tables.bag import words
-from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
+from fewnode.tables.vocabulary import Match, Reading, Vocabulary, is_code, vocabulary_of
 
 if TYPE_CHECKING:
     from fewnode.tables.encoder import EncoderSource
@@ -32,7 +30,7 @@ SHOWN = 10
 HALVES = 0.8
 """Two words are halves of one if this share of the nodes with the rarer one has the other, too."""
 
-_INSTEAD = "give nodes instead of a description, or import the texts of nodes (fewnode data import --text)"
+_INSTEAD = "give nodes instead of a description, or import the texts of nodes"
 _EMPTY = "it has no description, and its name has no word of this network; describe it in a sentence, or give nodes"
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])")
 _NO_TOPIC = "category class classes cluster group kind label misc miscellaneous none other others topic type unknown"
@@ -92,13 +90,14 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     >>> [tuple(match) for match in found.known], found.unknown
     ([('filtering', 'filter'), ('e-mails', 'email')], ('quickly',))
     """
-    who = _checked(text, name)
-    stored = (data.encoding or {}).get("encoder")
-    reader = None if stored is not None and not has_words(data) else _Reader(data)
+    who = f"class {name[:60]!r}" if name else "the description"
+    if not isinstance(text, str) or not isinstance(name, str):
+        raise FewnodeError(f"a description is {text!r:.60}, expected text")
+    _limited(who, name, text)
+    stored, reader, values = (data.encoding or {}).get("encoder"), _reader(data), dict[int, float]()
     said = _NOTHING if reader is None or text.strip() else reader.read_name(name)
     about = _NOTHING if reader is None else reader.read(text)
     matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
-    values: dict[int, float] = {}
     if reader is not None:
         if not matches and (stored is None or not text.strip()):
             raise FewnodeError(f"{who}: {reader.refusal(unknown) if text.strip() else _EMPTY}")
@@ -109,19 +108,16 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     elif encoder is not None:
         raise FewnodeError(f"texts of {data.name} went through no encoder, so a description cannot")
     nearest = {word: reader.vocabulary.nearest(word) for word in unknown[:SHOWN]} if reader is not None else {}
-    x = _row(data.graph.x, values)
+    row = np.zeros((1, data.graph.n_features), np.float32)
+    row[0, list(values)] = list(values.values())
+    x = sp.csr_array(row) if is_sparse(data.graph.x) else row
     return Description(name, text, x, tuple(dict.fromkeys(matches)), unknown, about.numbers, nearest)
 
 
-def _checked(text: str, name: str) -> str:
-    """Whom a refusal is about."""
-    if not isinstance(text, str) or not isinstance(name, str):
-        raise FewnodeError(f"a description is {text!r:.60}, expected text")
-    who = f"class {name[:60]!r}" if name else "the description"
-    for what, given, most in (("text", text, MAX_LENGTH), ("name", name, MAX_NAME)):
+def _limited(where: str, name: str, text: str, of_text: str = "text") -> None:
+    for what, given, most in ((of_text, text, MAX_LENGTH), ("name", name, MAX_NAME)):
         if len(given) > most:
-            raise FewnodeError(f"{who}: a {what} of {len(given):,} characters, expected at most {most:,}")
-    return who
+            raise FewnodeError(f"{where}: a {what} of {len(given):,} characters, expected at most {most:,}")
 
 
 def _encoded(
@@ -145,26 +141,24 @@ def _encoded(
 
 def opaque(data: Dataset, name: str) -> bool:
     """Whether the name of a class says nothing, as `c17`, `class 3` or one that has no word of this network."""
-    if (data.encoding or {}).get("encoder") is not None and not has_words(data):
-        return not any(not is_code(word) for word in words(name))
-    return not _Reader(data).read_name(name).matches
+    reader = _reader(data)
+    return all(map(is_code, words(name))) if reader is None else not reader.read_name(name).matches
 
 
 # --- the words of a network ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
 class _Reader:
     """Which attributes of a network count words, and what these words make of a text."""
 
-    def __init__(self, data: Dataset) -> None:
-        self.data, self.block = data, word_block(data)
-        self.vocabulary = vocabulary_of((data.feature_names or ())[self.block.start : self.block.stop])
-        if not self.vocabulary.speaks:
-            shown = ", ".join(map(repr, self.vocabulary.names[:3]))
-            raise FewnodeError(f"attributes of {data.name}, as {shown}, are no words; {_INSTEAD}")
+    data: Dataset
+    start: int
+    """Of the columns of the attributes that count words."""
+    vocabulary: Vocabulary
 
     def column(self, word: str) -> int:
-        return self.block.start + self.vocabulary.column[word]
+        return self.start + self.vocabulary.column[word]
 
     def read(self, text: str) -> Reading:
         return self.vocabulary.read(text, self._are_halves)
@@ -195,6 +189,18 @@ class _Reader:
         return both > 0 and both >= HALVES * min(first.size, second.size)
 
 
+def _reader(data: Dataset) -> _Reader | None:
+    """None where texts of nodes went through an encoder and no word is counted; else what has no words is refused."""
+    if (data.encoding or {}).get("encoder") is not None and not has_words(data):
+        return None
+    block = word_block(data)
+    vocabulary = vocabulary_of((data.feature_names or ())[block.start : block.stop])
+    if not vocabulary.speaks:
+        shown = ", ".join(map(repr, vocabulary.names[:3]))
+        raise FewnodeError(f"attributes of {data.name}, as {shown}, are no words; {_INSTEAD}")
+    return _Reader(data, block.start, vocabulary)
+
+
 def has_words(data: Dataset) -> bool:
     return any(block.kind == "words" for block in data.graph.blocks)
 
@@ -219,21 +225,6 @@ def _nodes_with(x: Attributes, column: int) -> Ints:
     return np.asarray(np.searchsorted(x.indptr, places, side="right") - 1)
 
 
-def _row(like: Attributes, values: Mapping[int, float]) -> Attributes:
-    """One row of attributes in the form that the others have."""
-    columns = sorted(values)
-    amounts = np.array([values[column] for column in columns], np.float32)
-    row = sp.csr_array((amounts, ([0] * len(columns), columns)), (1, like.shape[1]))
-    return row if is_sparse(like) else dense(row)
-
-
-def dense(x: Attributes) -> NDArray[np.float32]:
-    return np.asarray(x.toarray() if is_sparse(x) else x)
-
-
-# --- tables of classes --------------------------------------------------------------------------------------------
-
-
 def read_classes(path: Path) -> dict[str, str]:
     """Class names and their descriptions from a table `class,description`. An empty description: the name speaks."""
     found: dict[str, str] = {}
@@ -244,9 +235,7 @@ def read_classes(path: Path) -> dict[str, str]:
             raise FewnodeError(f"{where}: a description without a class")
         if name in found:
             raise FewnodeError(f"{where}: class {name!r} is on line {lines[name]} already")
-        for what, given, most in (("name", name, MAX_NAME), ("description", bare(description), MAX_LENGTH)):
-            if len(given) > most:
-                raise FewnodeError(f"{where}: a {what} of {len(given):,} characters, expected at most {most:,}")
+        _limited(where, name, bare(description), "description")
         found[name], lines[name] = bare(description), line
     if not found:
         raise FewnodeError(f"{path}: no class in it")

@@ -20,24 +20,16 @@ from fewnode.recognition.calibration import Doubles
 from fewnode.recognition.classes import Asked, Given
 from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
 from fewnode.recognition.population import cannot_tell, claimable, closed_because
-from fewnode.recognition.prevalence import KNOWN
-from fewnode.recognition.prototypes import DOUBTED, products
-from fewnode.recognition.rejection import (
-    BACKGROUND,
-    IMPOSSIBLE,
-    biased,
-    learned_direction,
-    left_out_nearness,
-    remaining,
-)
-from fewnode.recognition.several import class_shares, each_on_its_own
+from fewnode.recognition.prototypes import DOUBTED
+from fewnode.recognition.rejection import biased, remaining, shift
+from fewnode.recognition.several import claimed_from, class_shares, each_on_its_own
 from fewnode.recognition.space import Explanation, Prepared, Rows, Space
-from fewnode.vectors import Floats, Probabilities
+from fewnode.vectors import SAMPLE, Probabilities, drawn
 
 if TYPE_CHECKING:
     from fewnode.review.finding import Stop
+    from fewnode.review.labelling import Suggestion
     from fewnode.review.reasons import Reasons
-    from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
 FEWEST = 3
 """Classes whose sizes tell how large another one may be."""
@@ -123,7 +115,7 @@ class Question:
     @property
     def prepared(self) -> Prepared:
         space = self.embedded
-        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(_NO_ROWS)))
+        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(np.zeros(0, np.int64))))
 
     @property
     def mixed(self) -> Mixture | None:
@@ -134,10 +126,10 @@ class Question:
         if space.embedding.n > MIXED_NODES:
             return None
         z, evidence = space.embedding.z, space.kept("evidence", lambda: Evidence.of(self.data.graph))
-        return space.kept(("mixed", *self._key), lambda: mixture(evidence, z, self.given, self.expected))
+        return space.kept(("mixed", *self.key), lambda: mixture(evidence, z, self.given, self.expected))
 
     @property
-    def _key(self) -> tuple[Hashable, ...]:
+    def key(self) -> tuple[Hashable, ...]:
         return (*self.given.key, self.expected)
 
     @property
@@ -162,9 +154,9 @@ class Question:
             return self._independent(rows)
         found, member = self._expected(rows, transductive)
         if self.given.no:
-            shift = self._shift(rows)
-            member = None if member is None else remaining(member, found, shift)
-            found = biased(found, shift)
+            by = shift(self, rows)
+            member = None if member is None else remaining(member, found, by)
+            found = biased(found, by)
         among = found.astype(np.float64)
         if member is not None and not closed_set:
             among *= member[:, None]
@@ -182,13 +174,13 @@ class Question:
         space = self.embedded
         looked = space.look(rows)
         if transductive and len(self.given.names) > 1:
-            return space.predict(self.given.task(rows), True), self._member(looked)
+            return space.predict(self.given.task(rows), True), self.is_in_any(looked)
         if not looked.whole:
-            return self._alone(looked), self._member(looked)
-        everyone = space.kept(("all", *self._key), lambda: (self._alone(looked), self._member(looked)))
+            return self.alone(looked), self.is_in_any(looked)
+        everyone = space.kept(("all", *self.key), lambda: (self.alone(looked), self.is_in_any(looked)))
         return everyone[0], None if everyone[1] is None else everyone[1].copy()
 
-    def _alone(self, rows: Rows) -> Probabilities:
+    def alone(self, rows: Rows) -> Probabilities:
         """P(class) among the classes of nodes that are judged one by one: each expert, mixed, then tempered."""
         if len(self.given.names) == 1:
             return np.ones((rows.nodes.size, 1), np.float32)
@@ -196,7 +188,8 @@ class Question:
         found = space.tempered(space.answer(prepared, rows.z), task, rows, prepared)
         return found if self.mixed is None else self.mixed.among(found, task, space.left_out(prepared, task))
 
-    def _member(self, rows: Rows) -> Doubles | None:
+    def is_in_any(self, rows: Rows) -> Doubles | None:
+        """P(a node is in any of the classes), whatever was rejected; None where it cannot be told."""
         if self.cannot_tell:
             return None
         mixed = self.mixed
@@ -205,7 +198,7 @@ class Question:
     def among(self, rows: Ints, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         found, _ = self._expected(rows, transductive)
-        return biased(found, self._shift(rows)) if self.given.no else found
+        return biased(found, shift(self, rows)) if self.given.no else found
 
     def member(self, rows: Ints, share: float | None = None) -> Doubles:
         """P(a node is in one of the classes), if that share of the network is; else by what share seems to be."""
@@ -215,7 +208,7 @@ class Question:
             return self.embedded.member(self.prepared, self.embedded.look(rows), share)
         found, member = self._expected(rows, False)
         assert member is not None, "it can be told"  # noqa: S101 # nosec B101
-        return remaining(member, found, self._shift(rows)) if self.given.no else member
+        return remaining(member, found, shift(self, rows)) if self.given.no else member
 
     @property
     def share(self) -> float:
@@ -223,7 +216,7 @@ class Question:
         space = self.embedded
         if self.expected is not None:
             return min(self.expected / self.data.graph.n, 0.999)
-        return space.kept(("share", *self._key), lambda: space.share_of_members(self.prepared))
+        return space.kept(("share", *self.key), lambda: space.share_of_members(self.prepared))
 
     def _independent(self, rows: Ints) -> tuple[Doubles, Doubles]:
         """P(a node is in a class), as if classes were independent, and P(it is in at least one)."""
@@ -235,51 +228,18 @@ class Question:
         shares = self.shares or space.kept(key, lambda: class_shares(space, given, population, known))
         found = each_on_its_own(space, given, rows, shares)
         if given.no:
-            found = remaining(found, np.ones((*found.shape, 1)), self._shift(rows)[:, :, None])
+            found = remaining(found, np.ones((*found.shape, 1)), shift(self, rows)[:, :, None])
         for row in np.flatnonzero(np.isin(rows, given.support)):
             found[row] = np.isin(np.arange(len(given.names)), given.y[given.support == rows[row]])
         found = found.round(DIGITS)
         return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)
 
-    # --- what was rejected ---
-
-    def _shift(self, rows: Ints) -> Doubles:
-        """What rejected nodes add to the log-odds of each class, a column each.
-
-        The direction of a class is kept: what is rejected for another one does not change it.
-        """
-        space, found = self.embedded, np.zeros((rows.size, len(self.given.names)), order="F")
-        looked = space.look(rows)
-        for c, no in self.given.no.items():
-            key = ("direction", *self._key, c, no.tobytes())
-            direction = space.kept(key, lambda c=c, no=no: self._direction(c, no))  # type: ignore[misc]
-            found[:, c] = products(looked.z, direction[:, None])[:, 0] / space.lengths(looked)
-            found[np.isin(rows, no), c] = IMPOSSIBLE
-        return found
-
-    def _direction(self, c: int, no: Ints) -> Floats:
-        """Along which nodes become more likely in that class."""
-        space = self.embedded
-        some = space.stand_for_all(BACKGROUND)
-        usual = space.kept(("usual", *self._key), lambda: self._prior(some))[:, c]
-        yes, rejected = space.look(self.given.support[self.given.y == c]), space.look(no)
-        near = left_out_nearness(self.prepared, c, space.head.distance)
-        prior = np.concatenate([self._prior(yes, near)[:, c], self._prior(rejected)[:, c], usual])
-        target = np.concatenate([np.ones(yes.nodes.size), np.zeros(no.size), usual])
-        return learned_direction(np.concatenate([yes.z, rejected.z, some.z]), prior, target)
-
-    def _prior(self, rows: Rows, near: Floats | None = None) -> Doubles:
-        """P(a node is in a class), a column each, whatever was rejected; `near`: how near they are to prototypes."""
-        space, found = self.embedded, self._alone(rows).astype(np.float64)
-        if self.cannot_tell:
-            return found
-        if near is None:
-            member: Floats | Doubles | None = self._member(rows)
-        elif self.mixed is not None:
-            member = np.full(rows.nodes.size, KNOWN)
-        else:
-            member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
-        return np.asarray(found * np.asarray(member)[:, None])
+    @property
+    def _claimed_from(self) -> tuple[float, ...]:
+        """From which probability on each of several classes claims nodes, by all that may be in one."""
+        some = np.flatnonzero(self.data.claimable_mask)
+        found = partial(self._independent, some[drawn(some.size, SAMPLE)])
+        return self.embedded.kept(("claimed from", *self.given.key), lambda: claimed_from(found()[0]))
 
     # --- answers ---
 
@@ -299,17 +259,20 @@ class Question:
         A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
-        `expected`: how many nodes of the network are in the classes, where that is known. `top`: where nodes are only
-        ranked, label so many of each class.
+        `expected`: how many nodes of the network are in the classes, where that is known. `top`: label so many
+        of each class, the likeliest ones, beside those that are given.
         """
         if expected is not None:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
             return replace(self, expected=expected).judge(nodes, top=top, **more)  # type: ignore[arg-type]
-        ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
-        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
+        mixed = self.mixed
+        rest = "" if mixed is None or not mixed.ordinary.any() else self.classes[int(mixed.ordinary.argmax())]
+        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, rest)
         ranked = self.ranks_only if threshold is None and not reason else ""
-        if top and not ranked:
-            raise FewnodeError("it is told which nodes are in the classes, not only ranked", remedy="leave out `top`")
+        if top and (reason or self.several):
+            raise FewnodeError(
+                f"no number of nodes is labelled: {reason or 'several classes a node'}", remedy="leave out `top`"
+            )
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -324,9 +287,10 @@ class Question:
             why=self.explain(rows) if explain else None,
             closed_set=bool(reason),
             reason=reason or ranked,
-            left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
+            left_out={} if mixed is None else {n: c.rank for n, c in zip(self.classes, mixed.classes, strict=True)},
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
+            claimed_from=self._claimed_from if self.several and threshold is None else (),
             top=top,
             embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
         )
@@ -354,11 +318,7 @@ class Question:
         return replace(self, given=given, asked=before + asked_among(self, told))
 
     def why(self, node: str | int, label: str | None = None) -> Reasons:
-        """What speaks for and against a node in a class, its likeliest one unless told otherwise.
-
-        Attributes and neighbours that it shares with the examples, the way to one of them in the graph, the nearest
-        example and counter-example, and how each view votes.
-        """
+        """What speaks for and against a node in a class, its likeliest one unless told otherwise."""
         from fewnode.review.reasons import ClassReasons
 
         row = self.rows([node])
@@ -389,6 +349,3 @@ class Question:
         from fewnode.review.finding import stop
 
         return stop(self, label, recall)
-
-
-_NO_ROWS = np.zeros(0, np.int64)

@@ -9,12 +9,19 @@ one that was not takes down all that is like it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from fewnode.graph import Ints
 from fewnode.recognition.calibration import Doubles, log_odds, sigmoid
-from fewnode.recognition.prototypes import nearness
-from fewnode.recognition.space import Prepared
+from fewnode.recognition.mixing import KNOWN
+from fewnode.recognition.prototypes import nearness, products
+from fewnode.recognition.space import Prepared, Rows
 from fewnode.vectors import Floats, Probabilities, unit_rows
+
+if TYPE_CHECKING:
+    from fewnode.recognition.question import Question
 
 VARIANCE = 4.0
 """Of each entry of w, before an answer is known."""
@@ -25,6 +32,47 @@ LEAST = 1e-6
 """Log-odds are those of probabilities between this and 1 minus this."""
 IMPOSSIBLE = -40.0
 """What a class's log-odds lose at a node that was rejected for it."""
+
+
+def shift(question: Question, rows: Ints) -> Doubles:
+    """What rejected nodes add to the log-odds of each class, a column each.
+
+    The direction of a class is kept: what is rejected for another one does not change it.
+    """
+    space, found = question.embedded, np.zeros((rows.size, len(question.given.names)), order="F")
+    looked = space.look(rows)
+    for c, no in question.given.no.items():
+        key = ("direction", *question.key, c, no.tobytes())
+        direction = space.kept(key, lambda c=c, no=no: _direction(question, c, no))  # type: ignore[misc]
+        found[:, c] = products(looked.z, direction[:, None])[:, 0] / space.lengths(looked)
+        found[np.isin(rows, no), c] = IMPOSSIBLE
+    return found
+
+
+def _direction(question: Question, c: int, no: Ints) -> Floats:
+    """Along which nodes become more likely in that class."""
+    space, given = question.embedded, question.given
+    some = space.stand_for_all(BACKGROUND)
+    usual = space.kept(("usual", *question.key), lambda: _prior(question, some))[:, c]
+    yes, rejected = space.look(given.support[given.y == c]), space.look(no)
+    near = left_out_nearness(question.prepared, c, space.head.distance)
+    prior = np.concatenate([_prior(question, yes, near)[:, c], _prior(question, rejected)[:, c], usual])
+    target = np.concatenate([np.ones(yes.nodes.size), np.zeros(no.size), usual])
+    return learned_direction(np.concatenate([yes.z, rejected.z, some.z]), prior, target)
+
+
+def _prior(question: Question, rows: Rows, near: Floats | None = None) -> Doubles:
+    """P₀, a column a class; `near`: how near the nodes are to prototypes that were made without them."""
+    found, space = question.alone(rows).astype(np.float64), question.embedded
+    if question.cannot_tell:
+        return found
+    if near is None:
+        member: Floats | Doubles | None = question.is_in_any(rows)
+    elif question.mixed is not None:
+        member = np.full(rows.nodes.size, KNOWN)
+    else:
+        member = space.knows.probability(near, question.prepared.shots, space.crowd(rows), question.share)
+    return np.asarray(found * np.asarray(member)[:, None])
 
 
 def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:

@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("fewnode.service")
-MAX_BODY_BYTES, MAX_KEYS = 1 << 20, 30_000
-"""Of the body of a request: bytes, and keys of all its objects."""
+MAX_BODY_BYTES, MAX_KEYS, MAX_REQUESTS = 1 << 20, 30_000, 256
+"""Of the body of a request: bytes, and keys of all its objects; and requests that are worked on at a time."""
 ALWAYS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -34,6 +34,7 @@ ALWAYS = {
 }
 ONCE = ("host", "origin", "authorization", "content-type", "content-length", "if-match")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+BUG = (500, "a bug, not your fault", "the log of fewnode serve has more")
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (
     b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
@@ -85,10 +86,6 @@ def refusal(status: int, error: str, hint: str, **headers: str) -> Response:
     return JSONResponse({"error": error, "hint": hint}, status, named)
 
 
-def bug() -> Response:
-    return refusal(500, "a bug, not your fault", "the log of fewnode serve has more")
-
-
 class Refused(Exception):
     """A request that goes no further."""
 
@@ -100,26 +97,28 @@ class Access:
     """Outermost, and plain ASGI: what it refuses costs next to nothing."""
 
     def __init__(self, app: ASGIApp, rules: Rules, health: Health, registry: prometheus.CollectorRegistry) -> None:
-        self.app, self.rules, self.health = app, rules, health
+        self.app, self.rules, self.health, self.under_way = app, rules, health, 0
         labels = ["method", "route", "status"]  # routes are templates: no name of a user's is in them
         self.requests = prometheus.Counter("fewnode_requests", "Requests answered.", labels, registry=registry)
         self.seconds = prometheus.Histogram("fewnode_request_seconds", "Time.", ["route"], registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         status, complete, start = 0, False, time.perf_counter()
+        of_page = _is_of_page(scope["path"])  # asked for again each time: a new release is not mixed with an old one
 
         async def fenced(message: Message) -> None:
             nonlocal status, complete
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers.update(ALWAYS)
-                headers.setdefault("cache-control", "no-store")
+                headers.setdefault("cache-control", "no-cache" if of_page and status in (200, 304) else "no-store")
                 if self.health.leaving:
                     headers.setdefault("connection", "close")
             await send(message)
             complete = message["type"] == "http.response.body" and not message.get("more_body")
 
         request, verb = Request(scope, receive), scope["method"] if scope["method"] in METHODS else "other"
+        self.under_way += 1
         try:
             if answer := self._answer(request):
                 await answer(scope, receive, fenced)
@@ -133,8 +132,9 @@ class Access:
             if status and not complete:
                 raise
             if not status:
-                await bug()(scope, receive, fenced)
+                await refusal(*BUG)(scope, receive, fenced)
         finally:
+            self.under_way -= 1
             own = scope["path"] if scope["path"] in ("/", LIVE, READY) else "other"
             route = str(getattr(scope.get("route"), "path", own))
             self.requests.labels(verb, route, status).inc()
@@ -163,7 +163,9 @@ class Access:
         if path == READY:
             ready = self.health.ready and not self.health.leaving
             return JSONResponse({"ready": ready}, 200 if ready else 503)
-        if not self.health.ready and path != "/" and not path.startswith("/static/"):  # the page is there at once
+        if self.under_way > MAX_REQUESTS:
+            raise Refused(429, "more is asked at once than can be answered", "come again in a second", retry_after="1")
+        if not self.health.ready and not _is_of_page(path):  # which is there at once, and says what it waits for
             why = f"{self.health.stage}, {time.monotonic() - self.health.began:.0f} s"
             raise Refused(503, f"the network is being made ready: {why}", "come again in a second", retry_after="1")
         return None
@@ -209,6 +211,10 @@ class Access:
         else:
             check_json(body)
         return body
+
+
+def _is_of_page(path: str) -> bool:
+    return path == "/" or path.startswith("/static/")
 
 
 def check_json(body: bytes) -> None:

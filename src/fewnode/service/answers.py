@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Place = tuple[float, float]
+"""On the map."""
+
 
 class Told(BaseModel):
     """An answer of the service."""
@@ -13,9 +16,17 @@ class Told(BaseModel):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
 
-Place = tuple[float, float]
-"""On the map."""
-Claimed = Annotated[str | None, Field(alias="class")]
+class Versioned(Told):
+    """An answer that is of one version of the classes, answers and nodes."""
+
+    version: str
+
+
+class Listed(Told):
+    """A node and a class (`class`): the one that it is asked about, that claims it, or that the dataset knows."""
+
+    node: str
+    label: Annotated[str | None, Field(alias="class")]
 
 
 class Refusal(Told):
@@ -25,58 +36,11 @@ class Refusal(Told):
     hint: str
 
 
-class Version(Told):
-    """The version of the classes, answers and nodes, whether a dataset is being read, and how the map is laid out."""
+class Version(Versioned):
+    """The version, whether a dataset is being read, and how the map is laid out."""
 
-    version: str
     reloading: bool
     layout: str | None
-
-
-class DataFacts(Told):
-    name: str
-    nodes: int
-    edges: int
-    features: int
-    labelled: int
-    attached: int
-
-
-class Reloaded(Told):
-    """What became of the last reload: what of the log is not in the dataset is named."""
-
-    running: bool
-    at: str | None = None
-    error: str | None = None
-    gone: list[str] = []
-    """Nodes of classes and answers, and ends of edges, that the dataset does not have; the first of them."""
-    gone_total: int = 0
-
-
-class Model(Told):
-    """The model, its network, and what it can do."""
-
-    method: str
-    method_name: str
-    way: int
-    shot: int
-    data: DataFacts
-    modes: list[str]
-    mode: str
-    open_set: bool
-    explains: bool
-    suggests: bool
-    map: bool
-    layout: str | None
-    """How the map is laid out: by `axes` at first, by `neighbours` as soon as that is ready."""
-    describes: bool
-    trained: bool
-    classes: dict[str, list[str]]
-    """Classes of the dataset by what they were used for: `train`, `valid` and `test`."""
-    limits: dict[str, int]
-    reload: Reloaded
-    fewnode: str
-    version: str
 
 
 class Example(Told):
@@ -88,11 +52,10 @@ class Example(Told):
 
 
 class ClassNow(Told):
-    """A class as it is registered."""
+    """A class as it is registered. Without a description nodes alone stand for it; of an empty one the name speaks."""
 
     name: str
     description: str | None = None
-    """None if nodes alone stand for it. An empty one: the name speaks."""
     description_beta: float | None = None
     support: list[Example] = []
     rejected: list[str] = []
@@ -104,43 +67,66 @@ class ClassNow(Told):
     version: str | None = None
 
 
-class Classes(Told):
-    version: str
+class Classes(Versioned):
     classes: list[ClassNow]
 
 
-class Kept(Told):
-    """A change that is kept."""
+class Changed(Versioned):
+    """Whether there is something to undo, or to make again."""
 
-    version: str
     undo: bool
-    """Whether there is something to undo now."""
     redo: bool
+
+
+class Kept(Changed):
+    """A change that is kept; `what` was undone or made again, in a sentence."""
+
     what: str | None = None
-    """What was undone or redone, in a sentence."""
     classes: list[ClassNow] | None = None
 
 
-class Prediction(Told):
-    """What a node is taken for; `label` (`class`) is None if it is in none of the classes."""
+class Entry(Told):
+    """A change in a sentence, who made it and when."""
 
-    node: str
-    label: Claimed
+    number: int
+    when: str
+    by: str | None
+    what: str
+    undone: bool
+
+
+class Journal(Changed):
+    total: int
+    entries: list[Entry]
+
+
+class Reloaded(Told):
+    """What became of the last reload."""
+
+    running: bool
+    at: str | None = None
+    error: str | None = None
+    gone: list[str] = []
+    """Nodes of classes and answers, and ends of edges, that the dataset does not have; the first of them."""
+    gone_total: int = 0
+
+
+class Prediction(Listed):
+    """What a node is taken for, and the probability of each of the answer's classes."""
+
     probability: float
     probabilities: list[float]
-    """One a class, in the order of the answer's `classes`."""
     member: float | None
     """The probability of being in any of the classes; None where the model cannot tell."""
 
 
-class Answer(Told):
+class Answer(Versioned):
     """Predictions, and the version that they were made with."""
 
-    version: str
     classes: list[str] = []
     closed_set: bool = False
     note: str | None = None
-    """Why, where the model cannot tell that a node is in none of them."""
+    """What of being in none of them cannot be told, and why."""
     results: list[Prediction] = []
     counts: dict[str, int] = {}
     """How many nodes of the network are taken for each class, if all were asked about."""
@@ -152,11 +138,107 @@ class Answer(Told):
     """Columns that the import left out, and that are left out here as well."""
 
 
-class FoundNode(Told):
-    """A node that was searched for; its class is None if the dataset does not know it."""
+class Group(Told):
+    """Nodes that are nearly the same as the one that is shown."""
 
-    node: str
-    label: Claimed
+    count: int
+    nodes: list[str]
+
+
+class Claim(Listed):
+    """A node that a class claims, and what is known of it."""
+
+    probability: float
+    member: float | None
+    degree: int
+    known: str | None
+    attached: str | None
+    verdict: str | None
+    by: str | None
+    when: str | None
+    attributes: dict[str, Any] = {}
+    group: Group | None = None
+
+
+class ClaimPage(Versioned):
+    total: int
+    rows: list[Claim]
+    groups: int | None = None
+
+
+class Estimate(Told):
+    """A number with its interval, and of how many that were counted."""
+
+    value: float
+    low: float
+    high: float
+    n: int | None = None
+
+
+class CurvePoint(Told):
+    threshold: float
+    claimed: int
+    precision: float | None
+    recall: float | None
+
+
+class Known(Told):
+    """Precision and recall by the labels of the data; a share of fewer than ten nodes is None."""
+
+    precision: Estimate | None
+    recall: Estimate | None
+    compared_with: str
+
+
+class ClassTrust(Told):
+    """What to trust of a class, by the answers that were asked for (`asked`), with 90 % intervals; None: not known yet.
+
+    `enough`: whether 80 % of the members are found; `reason`: why it is worth going on, or not.
+    """
+
+    claimed: int
+    members: Estimate | None
+    precision: Estimate | None
+    recall: Estimate | None
+    asked: int
+    enough: bool
+    reason: str
+    curve: list[CurvePoint]
+    known: Known | None
+    """None if the data has no name for the class."""
+
+
+class Trust(Versioned):
+    classes: dict[str, ClassTrust]
+    none: int
+    """Nodes that no class claims."""
+    note: str | None = None
+    """As of an answer."""
+
+
+class Question(Listed):
+    """A node to ask somebody about: to `find` members, or as a `check` that tells how many there are."""
+
+    probability: float
+    purpose: str
+    why: str
+    known: str | None = None
+
+
+class Questions(Versioned):
+    questions: list[Question]
+
+
+class Why(Versioned, Listed, extra="allow"):
+    """What speaks for a node in a class, and what against it."""
+
+    sentence: str
+    probability: float
+
+
+class FoundNode(Listed):
+    """A node that was searched for, by what it `matched`."""
+
     degree: int
     matched: str | None = None
     words: list[str] = []
@@ -182,18 +264,14 @@ class EdgeWith(Told):
     weight: float | None
 
 
-class Neighbour(Told):
-    node: str
-    label: Claimed
+class Neighbour(Listed):
     edges: list[EdgeWith] = []
     position: Place | None = None
 
 
-class NodeDetails(Told):
+class NodeDetails(Listed):
     """A node, its most telling attributes, and up to thirty neighbours: rare ones first, hubs last."""
 
-    node: str
-    label: Claimed
     degree: int
     words: list[Word]
     neighbours: list[Neighbour]
@@ -206,150 +284,51 @@ class NodeDetails(Told):
     link: str | None = None
 
 
-class Question(Told):
-    """A node to ask somebody about: to `find` members, or as a `check` that tells how many there are."""
-
-    node: str
-    label: Claimed
-    probability: float
-    purpose: str
-    why: str
-    known: str | None = None
-
-
-class Questions(Told):
-    version: str
-    questions: list[Question]
-
-
-class Why(Told):
-    """What speaks for a node in a class, and what against it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    version: str
-    node: str
-    label: Claimed
-    sentence: str
-    probability: float
-
-
 class Evidence(Told):
-    """What is known of the nodes of the first questions, and why the first one may be in its class."""
+    """Why the node of the first question may be in its class; and of these nodes, and the example it is most like."""
 
     nodes: dict[str, NodeDetails]
-    """By name; the example that the first one is most like is among them."""
     why: Why | None
 
 
-class Group(Told):
-    """Nodes that are nearly the same as the one that is shown."""
-
-    count: int
-    nodes: list[str]
-
-
-class Claim(Told):
-    """A node that a class claims, and what is known of it."""
-
-    node: str
-    label: Claimed
-    probability: float
-    member: float | None
-    degree: int
-    known: str | None
-    attached: str | None
-    verdict: str | None
-    by: str | None
-    when: str | None
-    attributes: dict[str, Any] = {}
-    group: Group | None = None
+class DataFacts(Told):
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    labelled: int
+    attached: int
 
 
-class ClaimPage(Told):
-    version: str
-    total: int
-    rows: list[Claim]
-    groups: int | None = None
+class Model(Versioned):
+    """The model, its network, and what it can do."""
+
+    method: str
+    method_name: str
+    way: int
+    shot: int
+    data: DataFacts
+    modes: list[str]
+    open_set: bool
+    explains: bool
+    suggests: bool
+    map: bool
+    layout: str | None
+    """How the map is laid out: by `axes` at first, by `neighbours` as soon as that is ready."""
+    describes: bool
+    trained: bool
+    classes: dict[str, list[str]]
+    """Classes of the dataset by what they were used for: `train`, `valid` and `test`."""
+    limits: dict[str, int]
+    reload: Reloaded
+    fewnode: str
 
 
-class Estimate(Told):
-    """A number with its interval."""
-
-    value: float
-    low: float
-    high: float
-    n: int | None = None
-    """Of so many that were counted."""
-
-
-class CurvePoint(Told):
-    threshold: float
-    claimed: int
-    precision: float | None
-    recall: float | None
-
-
-class Known(Told):
-    """Precision and recall by the labels of the data; a share of fewer than ten nodes is None."""
-
-    precision: Estimate | None
-    recall: Estimate | None
-    compared_with: str
-
-
-class ClassTrust(Told):
-    """What to trust of a class."""
-
-    claimed: int
-    members: Estimate | None
-    precision: Estimate | None
-    recall: Estimate | None
-    """Estimates by the answers that were asked for, with 90 % intervals; None while nothing can be said."""
-    asked: int
-    """Answers that were asked for."""
-    enough: bool
-    """Whether 80 % of the members are found."""
-    reason: str
-    """Why it is worth going on, or not; in a sentence."""
-    curve: list[CurvePoint]
-    known: Known | None
-    """None if the data has no name for the class."""
-
-
-class Trust(Told):
-    version: str
-    classes: dict[str, ClassTrust]
-    none: int
-    """Nodes that no class claims."""
-    note: str | None = None
-    """Why nothing is claimed, or every node is, where the model cannot tell who is in none of the classes."""
-
-
-class Entry(Told):
-    """A change in a sentence, who made it and when."""
-
-    number: int
-    when: str
-    by: str | None
-    what: str
-    undone: bool
-
-
-class Journal(Told):
-    version: str
-    undo: bool
-    redo: bool
-    total: int
-    entries: list[Entry]
-
-
-class Now(Told):
+class Now(Versioned):
     """All that a page shows of a class; without an answer to give, trust, questions and evidence are None."""
 
-    version: str
     model: Model
-    label: Claimed
+    label: Annotated[str | None, Field(alias="class")]
     classes: list[ClassNow]
     journal: Journal
     trust: Trust | None = None
@@ -357,11 +336,6 @@ class Now(Told):
     evidence: Evidence | None = None
     examples: list[Listed] = []
     """Classes of the data to try, as long as there is no class."""
-
-
-class Listed(Told):
-    node: str
-    label: Claimed
 
 
 class UnknownLine(Told):

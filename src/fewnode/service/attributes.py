@@ -106,9 +106,9 @@ class AttributeIndex:
         """What each node has: a number in the unit of the table, or the name of a category. NaN and None: nothing."""
         name, n = attribute.name, self.data.graph.n
         if attribute.kind == "category":
-            labels = np.full(n, None, object)
-            for column, value in enumerate(self.encoding.category[name], attribute.start):
-                labels[self.nodes(column)[0]] = value
+            labels, names = np.full(n, None, object), np.array(self.encoding.category[name], object)
+            rows, places = self.data.graph.x[:, attribute.start : attribute.stop].nonzero()
+            labels[rows] = names[places]
             return labels
         if attribute.kind in ("text", "vector"):
             told = "text; search for its words" if attribute.kind == "text" else "a list of numbers, which is not shown"

@@ -129,7 +129,7 @@ class Judging(Body):
     """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
     (0.5), unless the set is closed."""
 
-    mode: Mode | None = None
+    mode: Literal["inductive", "transductive"] = "inductive"
     closed_set: bool = False
     threshold: Share | None = None
 
@@ -251,11 +251,8 @@ def _cell(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 Vector = Annotated[list[FiniteFloat], Field(max_length=MAX_NODES)]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Cell = Annotated[str | bool | Integer | FiniteFloat | Vector | None, WrapValidator(_cell)]
-Cells = Annotated[
-    dict[NodeName, Cell],
-    Field(max_length=MAX_CELLS, examples=[{"country": "FR", "balance": 1200, "about": "a bank for small shops"}]),
-]
-Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MAX_CELLS, examples=[{"vpn": 1, "tunnel": 2}])]
+Cells = Annotated[dict[NodeName, Cell], Field(max_length=MAX_CELLS)]
+Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MAX_CELLS)]
 
 
 class NewEdge(Body):

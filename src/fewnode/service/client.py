@@ -1,10 +1,4 @@
-"""A client of `fewnode serve`, over httpx. Its answers are the models of `fewnode.service.answers`.
-
->>> service = fewnode.Client("http://127.0.0.1:8000/?token=…")                        # doctest: +SKIP
->>> service.put_class("vpn", ["openvpn", "wireguard-tools"])                          # doctest: +SKIP
->>> service.classify(["strongswan"]).results[0].label                                 # doctest: +SKIP
-'vpn'
-"""
+"""A client of `fewnode serve`, over httpx. Its answers are the models of `fewnode.service.answers`."""
 
 from __future__ import annotations
 
@@ -47,8 +41,8 @@ class Client:
             raise FewnodeError(f"{url.split('?')[0]!r}: expected the link that fewnode serve printed")
         token = token or parse_qs(parts.query).get("token", [""])[0]
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        base = f"{parts.scheme}://{parts.netloc}"
-        self.patience, self._http = patience, httpx.Client(base_url=base, headers=headers, timeout=timeout)
+        self.patience = patience
+        self._http = httpx.Client(base_url=f"{parts.scheme}://{parts.netloc}", headers=headers, timeout=timeout)
 
     def __enter__(self) -> Client:
         return self
@@ -143,22 +137,18 @@ class Client:
         said = {{"label": "class"}.get(name, name): value for name, value in given.items() if value is not None}
         headers = {"If-Match": said.pop("version")} if "version" in said else {}
         what: dict[str, Any] = {"params": said} if method in ("GET", "DELETE") else {"json": said}
-        until, dropped = time.monotonic() + self.patience, False
+        until = time.monotonic() + self.patience
         while True:
             try:
                 response = self._http.request(method, path, headers=headers, **what)
             except httpx.TransportError as failure:
-                if isinstance(failure, httpx.RemoteProtocolError) and method == "GET" and not dropped:
-                    dropped = True  # the connection that was kept open had been closed; reading again is harmless
-                    continue
                 raise FewnodeError(f"{self._http.base_url}: {failure}") from None
             wait = float(response.headers.get("retry-after", 1))
             if response.status_code not in (429, 503) or time.monotonic() + wait > until:
                 break
             time.sleep(wait)
-        if response.status_code != 200:
-            json = response.headers.get("content-type", "").startswith("application/json")
-            told = response.json() if json else {}
-            error = told.get("error", f"the service answered {response.status_code}")
-            raise ServiceError(response.status_code, error, told.get("hint", ""))
-        return response
+        if response.status_code == 200:
+            return response
+        json = response.headers.get("content-type", "").startswith("application/json")
+        told = {"error": f"the service answered {response.status_code}", **(response.json() if json else {})}
+        raise ServiceError(response.status_code, told["error"], told.get("hint", ""))

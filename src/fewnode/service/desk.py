@@ -8,17 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import groupby
 
-from pydantic import TypeAdapter
-
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.naming import alike
 from fewnode.service import bodies as b
 from fewnode.service.answers import Reloaded
-from fewnode.service.asked import NothingToAsk
 from fewnode.service.log import Log, time_of
-from fewnode.service.moment import MODES, Json, Moment
+from fewnode.service.moment import Json, Moment
 from fewnode.service.network import Network
 from fewnode.service.state import State, sentence
 
@@ -27,21 +24,12 @@ RECENT = 50
 """Changes that a page shows at once."""
 SHOWN = 20
 """Nodes that are named where some are gone."""
-_CLASS_NAME: TypeAdapter[str] = TypeAdapter(b.ClassName)
 Loaded = tuple[Estimator, Dataset, bool]
 """A model, its network, and whether somebody trained the model."""
 
 
 class Conflict(FewnodeError):
     """What is asked for contradicts what is registered."""
-
-
-class NothingLeft(Conflict):
-    """No change is left to be undone, or made again."""
-
-
-class NearDuplicate(Conflict):
-    """A class by that name could not be told from another."""
 
 
 class PreconditionFailed(FewnodeError):
@@ -51,14 +39,12 @@ class PreconditionFailed(FewnodeError):
 class Desk:
     """All that the service knows now, and how that changes."""
 
-    def __init__(self, load: Callable[[], Loaded], log: Log, mode: b.Mode = MODES[0]) -> None:
+    def __init__(self, load: Callable[[], Loaded], log: Log) -> None:
         """`load` reads the dataset and its model, at the start and again when somebody asks for that."""
-        self.load, self.log, self.mode, self.changing = load, log, mode, threading.RLock()
+        self.load, self.log, self.changing = load, log, threading.RLock()
         if said := log.open():
             LOG.warning("%s", said)
         first = Network(*load())
-        if mode == MODES[1] and not first.embeds:
-            raise FewnodeError(f"{first.model.method} answers each query on its own: it has no transductive mode")
         self._opened(first)
         if gone := self.reloaded.gone:
             LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone))
@@ -68,7 +54,7 @@ class Desk:
     def _opened(self, first: Network, at: str | None = None) -> None:
         """Go on with a dataset that was read; what of the log is not in it is named."""
         network, gone = _grown(first, self.log.state)
-        self.now = Moment(self.log.state, network, self.log.version, self.mode)
+        self.now = Moment(self.log.state, network, self.log.version)
         self.reloaded = Reloaded(running=False, at=at, gone=gone[:SHOWN], gone_total=len(gone))
 
     def _lay_out(self) -> None:
@@ -107,10 +93,8 @@ class Desk:
         network, nodes, before = self.now.network, [*state.nodes.values()], [*self.now.state.nodes.values()]
         if nodes != before:
             network, _ = _grown(network if nodes[: len(before)] == before else network.first, state)
-        then = Moment(state, network, self.log.next_version, self.mode)
-        if state.classes:
-            with suppress(NothingToAsk):
-                _ = then.asked
+        then = Moment(state, network, self.log.next_version)
+        _ = then.asked
         return then
 
     def _kept(self) -> Json:
@@ -122,7 +106,7 @@ class Desk:
         with self._seen(version):
             entry = self.log.next_step(back)
             if entry is None:
-                raise NothingLeft(f"there is nothing to {'undo' if back else 'redo'}")
+                raise Conflict(f"there is nothing to {'undo' if back else 'redo'}")
             then = self._tried(self.log.marked(entry.n, back))
             self.log.mark(entry.n, back, then.state)
             self.now = then
@@ -134,8 +118,7 @@ class Desk:
         with self._seen(version) as now:
             classes = now.state.classes
             if why := alike(name, classes):
-                raise NearDuplicate(why)
-            _CLASS_NAME.validate_python(name)
+                raise Conflict(why)
             nodes = list(dict.fromkeys(now.name(node) for node in body.support))
             if name not in classes and len(classes) >= b.MAX_CLASSES:
                 raise FewnodeError(f"there are {b.MAX_CLASSES} classes already, which is the limit")

@@ -22,10 +22,12 @@ from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
-from fewnode.service.access import Access, Health, Rules, bug, refusal
-from fewnode.service.desk import Conflict, Desk, NearDuplicate, NothingLeft, PreconditionFailed
+from fewnode.service.access import BUG, Access, Health, Rules, refusal
+from fewnode.service.desk import Conflict, Desk, PreconditionFailed
+from fewnode.service.map import map_file
 from fewnode.service.moment import Moment
 from fewnode.service.network import NotFound
+from fewnode.service.search import read_list
 from fewnode.service.table import as_cell
 
 STATIC = Path(__file__).parent / "static"
@@ -33,9 +35,7 @@ PACKED = 1_000
 """Bytes from which an answer is sent compressed to those who take it: maps, lists of nodes, files of the page."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/search?search= or list GET /api/classes"),
-    Conflict: (409, "take it out of that class first"),
-    NothingLeft: (409, "GET /api/journal has every change"),
-    NearDuplicate: (409, "use the class that is there, or another name"),
+    Conflict: (409, "GET /api/classes has every class, GET /api/journal every change"),
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
@@ -44,10 +44,6 @@ ENTRY = ("number", "when", "by", "what", "undone")
 """Columns of the journal."""
 Version = Annotated[str | None, Header(alias="If-Match")]
 """Make a change only if nothing else has changed since."""
-By = Annotated[b.Who | None, Query()]
-"""Who asks for a change, where there is no body to say it in."""
-Limit = Annotated[int, Query(ge=1, le=1000)]
-Offset = Annotated[int, Query(ge=0, le=1 << 40)]
 How = Annotated[b.AsJudged, Query()]
 Rows = Annotated[str, Query(max_length=20_000, pattern=r"^\d{1,9}(,\d{1,9})*$")]
 
@@ -127,7 +123,7 @@ def _there(app: FastAPI, service: Service) -> None:
         return service.now.search.about(service.now.network.row(node, NotFound))
 
     @get("/api/attributes", response_model=a.Attributes, summary="The attributes that nodes can be searched by")
-    def attributes(search: Annotated[str, Query(max_length=200)] = "", limit: Limit = 50) -> Any:
+    def attributes(search: b.Text = "", limit: b.Limit = 50) -> Any:
         return service.now.search.attributes.listed(search, limit)
 
     @get("/api/columns", response_model=a.Columns, summary="What a new node can be given by")
@@ -159,7 +155,7 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.put_class(name, body, version)
 
     @delete("/api/classes/{name:path}", response_model=a.Kept, summary="Forget a class")
-    def delete_class(name: str, by: By = None, version: Version = None) -> Any:
+    def delete_class(name: str, by: b.Who | None = None, version: Version = None) -> Any:
         return service.desk.delete_class(name, by, version)
 
     @post("/api/answers", response_model=a.Kept, summary="Whether nodes are in a class; all answers, or none")
@@ -175,7 +171,7 @@ def _changes(app: FastAPI, service: Service) -> None:
         return service.desk.step(False, body.by, version)
 
     @get("/api/journal", response_model=a.Journal, summary="Every change in a sentence; the newest first")
-    def journal(limit: Limit = 50, offset: Offset = 0) -> Any:
+    def journal(limit: b.Limit = 50, offset: b.Offset = 0) -> Any:
         return service.desk.journal(limit, offset)
 
     @post("/api/nodes", response_model=a.Answer, summary="Attach new nodes and classify them; nothing is trained")
@@ -199,8 +195,8 @@ def _questions(app: FastAPI, service: Service) -> None:
         return service.now.next(body)
 
     @post("/api/lists", response_model=a.ReadList, summary="Read a pasted list of nodes; nothing is changed")
-    def read_list(body: b.GivenList) -> Any:
-        return service.now.read_list(body)
+    def pasted(body: b.GivenList) -> Any:
+        return read_list(service.now.network, body.text)
 
     @get("/api/claims", response_model=a.ClaimPage, summary="What the classes claim: sorted, filtered, a page of it")
     def claims(wanted: Annotated[b.PageOfClaims, Query()]) -> Any:
@@ -222,7 +218,7 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
     def label_table(how: How) -> Response:
-        return file("labels.csv", service.now.labels_csv(how))
+        return file("labels.csv", service.now.table(how).judged.to_csv().encode())
 
     @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")
     def claims_file(kind: Literal["csv", "json", "parquet"], wanted: Annotated[b.ListClaims, Query()]) -> Response:
@@ -236,13 +232,14 @@ def _files(app: FastAPI, service: Service) -> None:
         rows = [[as_cell(entry[name]) for name in ENTRY] for entry in journal["entries"]]
         return file("journal.csv", csv_text([ENTRY, *rows]).encode())
 
-    @app.get("/api/export/{table}.csv", summary="The tables that `fewnode predict` takes")
+    @app.get("/api/export/{table}.csv", summary="`support` or `classes`, as `fewnode predict` takes them")
     def given_table(table: Literal["support", "classes"]) -> Response:
         return file(f"{table}.csv", service.now.support_csv() if table == "support" else service.now.classes_csv())
 
     @app.get("/api/map.bin", summary="Every node's place on the map and known class, as numbers")
-    def map_file() -> Response:
-        return file("map.bin", service.now.map_file())
+    def map_of_nodes() -> Response:
+        now = service.now
+        return file("map.bin", map_file(now.network.data, now.network.xy, now.version))
 
     @app.get("/api/map/claims.bin", summary="Which class claims each node, a byte a node in the order of map.bin")
     def map_claims(how: How) -> Response:
@@ -254,18 +251,9 @@ def _files(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(STATIC / "index.html")
 
-    app.mount("/static", _Static(directory=STATIC, check_dir=False))
-
-
-class _Static(StaticFiles):
-    """Files of the page; asked for again each time, so that a new release is not mixed with an old one."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "no-cache"
-        return response
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False))
 
 
 async def _refuse_unknown(request: Request) -> None:
@@ -303,4 +291,4 @@ async def _refused(_: Request, error: Exception) -> Response:
         case OSError():  # without the file's place, which is nobody else's business
             why = error.strerror or type(error).__name__
             return refusal(507, f"the change could not be kept: {why}", "nothing was changed; see to the disk")
-    return bug()
+    return refusal(*BUG)

@@ -25,8 +25,6 @@ from fewnode.service.bodies import AnswerChange, Change
 from fewnode.service.state import State
 
 STATE = "state.sqlite"
-FORMAT, APPLICATION = 5, 0x666E6F64
-"""SQLite's places for the version of a file, and for whose it is: `fnod`."""
 MAX_UNDO = 200
 """Changes that can be undone."""
 STANDS, UNDONE, OUTDATED = 0, 1, 2
@@ -58,21 +56,24 @@ class Entry(NamedTuple):
     change: Change
     mark: int
 
+    def apply_to(self, state: State) -> None:
+        if self.mark == STANDS:
+            state.apply(self.change, self.who, self.time)
+
 
 class Log:
     """The file, held by this process alone, and the state that its changes add up to."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self._using = path, threading.RLock()
-        self._database: sqlite3.Connection | None = None
+        self.path, self._using, self._database = path, threading.RLock(), sqlite3.connect(":memory:")
         self._reset()
         self._lock = path.with_name(path.name + ".lock").open("w")
         try:
             lock(self._lock, wait=False)
         except BlockingIOError:
             self._lock.close()
-            raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
+            raise FewnodeError(f"{path}: another service keeps its state in it; pass another `state`") from None
 
     def _reset(self) -> None:
         self.state, self.ids, self.total = State(), set[str](), 0
@@ -85,7 +86,7 @@ class Log:
         try:
             self._read()
         except Unusable as error:
-            self.close_file()
+            self._database.close()
             number = 1
             while any(self._beside(f".unusable-{number}{end}").exists() for end in BESIDE):
                 number += 1
@@ -97,7 +98,8 @@ class Log:
         return None
 
     def close(self) -> None:
-        self.close_file()
+        with self._using:
+            self._database.close()
         self._lock.close()
 
     # --- what is kept ---
@@ -123,11 +125,11 @@ class Log:
     def append(self, state: State, change: Change, who: str | None, when: str) -> None:
         """Keep a change and the state that it leads to, or nothing. What was undone before cannot be made again now."""
         entry = Entry(self.total + 1, when, who, change, STANDS)
-        with self._transaction() as database:
-            values = (entry.n, when, who, change.model_dump_json(by_alias=True), STANDS)
-            database.execute("INSERT INTO change VALUES (?, ?, ?, ?, ?)", values)
+        with self._transaction():
+            body = change.model_dump_json(by_alias=True)
+            self._run("INSERT INTO change VALUES (?, ?, ?, ?, ?)", entry.n, when, who, body, STANDS)
             late = "UPDATE change SET undone = ? WHERE undone = ? AND n > ?"
-            database.execute(late, (OUTDATED, UNDONE, self.total - MAX_UNDO))
+            self._run(late, OUTDATED, UNDONE, self.total - MAX_UNDO)
         self._late = [each._replace(mark=OUTDATED) if each.mark == UNDONE else each for each in self._late]
         self._add(entry)
         self.state = state
@@ -138,8 +140,8 @@ class Log:
 
     def mark(self, n: int, undone: bool, state: State) -> None:
         """A change counts no longer, or again; that leads to this state."""
-        with self._transaction() as database:
-            database.execute("UPDATE change SET undone = ? WHERE n = ?", (UNDONE if undone else STANDS, n))
+        with self._transaction():
+            self._run("UPDATE change SET undone = ? WHERE n = ?", UNDONE if undone else STANDS, n)
         self._late, self.state = self._with_mark(n, undone), state
 
     def touch(self) -> None:
@@ -154,8 +156,7 @@ class Log:
     def _folded(self, late: list[Entry]) -> State:
         state = self._settled.copied()
         for entry in late:
-            if entry.mark == STANDS:
-                state.apply(entry.change, entry.who, entry.time)
+            entry.apply_to(state)
         return state
 
     def _add(self, entry: Entry) -> None:
@@ -163,8 +164,8 @@ class Log:
         self._late.append(entry)
         if isinstance(entry.change, AnswerChange) and entry.change.id:
             self.ids.add(entry.change.id)
-        if len(self._late) > MAX_UNDO and (first := self._late.pop(0)).mark == STANDS:
-            self._settled.apply(first.change, first.who, first.time)
+        if len(self._late) > MAX_UNDO:
+            self._late.pop(0).apply_to(self._settled)
 
     # --- the file ---
 
@@ -174,7 +175,7 @@ class Log:
         if there and not self.path.exists():
             raise Unusable(f"{self.path}: the file is gone, but its write-ahead log is there")
         if self.path.exists() and not self.path.is_file():
-            raise FewnodeError(f"{self.path} is no file; pass another --state")
+            raise FewnodeError(f"{self.path} is no file; pass another `state`")
         if sum(path.stat().st_size for path in there) > MAX_BYTES:
             raise Unusable(f"{self.path}: larger than {MAX_BYTES >> 30} GB, which no log of a service is")
         if not there:
@@ -203,28 +204,17 @@ class Log:
             for table in TABLES:
                 self._run(table)
             self._run("INSERT INTO about VALUES (?, 0)", secrets.token_hex(4))
-            for setting in (f"application_id = {APPLICATION}", f"user_version = {FORMAT}"):
-                self._run(f"PRAGMA {setting}")
             self._run("COMMIT")
             fsync_directory(self.path.parent)
-        schema = [sql for (sql,) in self._run("SELECT sql FROM sqlite_schema LIMIT 9")]
-        whose = [self._run(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")]
-        if schema != [*TABLES] or whose != [APPLICATION, FORMAT]:
+        if [sql for (sql,) in self._run("SELECT sql FROM sqlite_schema LIMIT 9")] != [*TABLES]:
             raise Unusable(f"{self.path}: not the log of a service of this version")
         for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
             self._run(statement)
 
-    def close_file(self) -> None:
-        with self._using, suppress(sqlite3.Error):
-            if self._database is not None:
-                self._database.close()
-            self._database = None
-
     def _beside(self, end: str) -> Path:
         return self.path.with_name(self.path.name + end)
 
-    def _run(self, query: str, *values: int | str) -> sqlite3.Cursor:
-        assert self._database is not None, "open comes first"  # noqa: S101 # nosec B101
+    def _run(self, query: str, *values: int | str | None) -> sqlite3.Cursor:
         return self._database.execute(query, values)
 
     def _entries(self, how: str, *values: int) -> Iterator[Entry]:
@@ -251,25 +241,22 @@ class Log:
             raise self._damaged(one_line(error)[:200]) from None
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[None]:
         """One write: committed, synced, and moved into the file itself, so that a copy of the file is a backup."""
-        database = self._database
-        assert database is not None, "open comes first"  # noqa: S101 # nosec B101
         with self._using:
             try:
-                database.execute("BEGIN IMMEDIATE")
-                yield database
-                database.execute("UPDATE about SET writes = ?", (self._writes + 1,))
-                database.execute("COMMIT")
+                self._run("BEGIN IMMEDIATE")
+                yield
+                self._run("UPDATE about SET writes = ?", self._writes + 1)
+                self._run("COMMIT")
             except sqlite3.Error as error:
                 raise OSError(errno.EIO, str(error)) from None
             finally:
-                if database.in_transaction:
-                    with suppress(sqlite3.Error):
-                        database.execute("ROLLBACK")
+                with suppress(sqlite3.Error):
+                    self._database.rollback()
             self._writes += 1
             with suppress(sqlite3.Error):  # it is durable already, and another program may be reading
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._run("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def time_of() -> str:

@@ -18,15 +18,13 @@ from fewnode.methods.table import written
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
-from fewnode.service.asked import MAX_USED, Asked, NothingToAsk
-from fewnode.service.lists import read_list
-from fewnode.service.map import claims_file, map_file
+from fewnode.service.asked import MAX_USED, Asked
+from fewnode.service.map import claims_file
 from fewnode.service.network import Network, NotFound
 from fewnode.service.search import Search
 from fewnode.service.state import GivenClass, State
 from fewnode.service.table import Table
 
-MODES: list[b.Mode] = ["inductive", "transductive"]
 FORM, TRY, SHARE = 20, 3, 0.01
 """Attributes of a form for new nodes; classes to try the page with, and the least share of nodes that each has."""
 TABLES = 2
@@ -42,8 +40,6 @@ class Moment:
     state: State
     network: Network
     version: str
-    mode: b.Mode
-    """How nodes are judged unless a request says it."""
     _making: Any = field(default_factory=threading.RLock)
     _tables: dict[str, Table] = field(default_factory=dict)
 
@@ -58,13 +54,12 @@ class Moment:
 
     def table(self, how: b.Judging) -> Table:
         """All nodes as they are judged that way; made once, whoever asks meanwhile."""
-        how = b.Judging(mode=how.mode or self.mode, closed_set=how.closed_set, threshold=how.threshold)
-        key = how.model_dump_json()
+        key = how.model_dump_json(include={*b.Judging.model_fields})
         with self._making:
             if key not in self._tables:
                 for old in list(self._tables)[: 1 - TABLES]:
                     del self._tables[old]
-                self._tables[key] = Table(self.state, self.search, self.asked, self.asked.judge(how, self.mode))
+                self._tables[key] = Table(self.state, self.search, self.asked, self.asked.judge(how))
             return self._tables[key]
 
     def name(self, node: str) -> str:
@@ -84,42 +79,26 @@ class Moment:
 
     def class_list(self) -> list[Json]:
         """Each class with β of what stands for it, its place on the map, and what was not understood."""
-        network, asked = self.network, None
-        if not self.state.classes:
-            return []
-        beta, said, places = dict[tuple[int, str], float](), dict[str, float](), dict[str, tuple[float, float]]()
-        try:
-            asked = self.asked
-        except NothingToAsk:  # no class has an example in this dataset; each says so
-            remarks = {name: ["no example is in this dataset"] for name in self.state.classes}
-        else:
-            remarks = dict(asked.remarks)
-            if network.embeds:
-                (beta, said), places = asked.beta, asked.prototypes()
-        found = []
-        for name, given in self.state.classes.items():
-            rows = {node: network.row(node) if network.has(node) else None for node in given.support}
-            examples = [
-                {
-                    "node": node,
-                    "beta": None if row is None else beta.get((row, name)),
-                    "position": None if row is None else network.position(row),
-                }
-                for node, row in rows.items()
-            ]
-            found.append(
-                {
-                    "name": name,
-                    "description": given.description,
-                    "description_beta": said.get(name),
-                    "support": examples,
-                    "position": places.get(name),
-                    "remarks": remarks[name],
-                    "rejected": given.rejected,
-                    "answers": len(given.verdicts),
-                }
-            )
-        return found
+        network, (beta, said), places = self.network, self.asked.beta, self.asked.prototypes()
+
+        def example(node: str, label: str) -> Json:
+            row = network.row(node) if network.has(node) else -1  # which is no row
+            place = network.position(row) if row >= 0 else None
+            return {"node": node, "beta": beta.get((row, label)), "position": place}
+
+        return [
+            {
+                "name": name,
+                "description": given.description,
+                "description_beta": said.get(name),
+                "support": [example(node, name) for node in given.support],
+                "position": places.get(name),
+                "remarks": self.asked.remarks[name],
+                "rejected": given.rejected,
+                "answers": len(given.verdicts),
+            }
+            for name, given in self.state.classes.items()
+        ]
 
     # --- questions about nodes ---
 
@@ -134,13 +113,13 @@ class Moment:
             if body.limit * len(asked.classes) > b.MAX_NODES:
                 ways = f"{body.limit} nodes for each of {len(asked.classes)} classes"
                 raise FewnodeError(f"{ways}; {b.MAX_NODES} in all at most")
-            judged = asked.judge(body, self.mode) if given else self.table(body).judged
+            judged = asked.judge(body) if given else self.table(body).judged
             places = _best(judged, asked, body.limit)
             claimed = np.bincount(judged.places + 1, minlength=len(asked.classes) + 1)[1:].tolist()
             counts = dict(zip(asked.classes, claimed, strict=True))
         else:
             rows = np.array([self.network.row(name) for name in body.nodes], np.int64)
-            judged, places = asked.judge(body, self.mode, rows), range(rows.size)
+            judged, places = asked.judge(body, rows), range(rows.size)
         names = [*asked.classes, None]
         results = [
             {
@@ -157,12 +136,12 @@ class Moment:
 
     def claims(self, body: b.PageOfClaims) -> Json:
         self.refuse_unknown(body.label)
-        found = self.table(body).page(body) if self.state.classes else {"total": 0, "rows": []}
+        found = self.table(body).page(body) if self.asked.classes else {"total": 0, "rows": []}
         return {"version": self.version, **found}
 
     def trust(self, body: b.AskTrust) -> Json:
         self.refuse_unknown(body.label)
-        if not self.state.classes:
+        if not self.asked.classes:
             return {"version": self.version, "classes": {}, "none": self.network.n}
         table = self.table(body)
         classes = {name: table.trust(name) for name in (table.classes if body.label is None else [body.label])}
@@ -190,10 +169,7 @@ class Moment:
                 **found,
                 "examples": [{"class": name, "node": network.data.node_name(row)} for name, row in typical],
             }
-        try:
-            known = self.asked.classes
-        except NothingToAsk:
-            known = []
+        known = self.asked.classes
         if len(known) < 1 + (not network.open_set):
             return found
         found["trust"] = self.trust(b.AskTrust(**{name: getattr(body, name) for name in b.Judging.model_fields}))
@@ -225,8 +201,7 @@ class Moment:
             "way": model.way,
             "shot": model.shot,
             "data": {**facts, "attached": network.n_attached},
-            "modes": MODES if network.embeds else MODES[:1],
-            "mode": self.mode,
+            "modes": ["inductive", "transductive"][: 1 + network.embeds],
             "open_set": network.open_set,
             **dict.fromkeys(("explains", "suggests", "map"), network.embeds),
             "layout": None if network.picture is None else network.picture.how,
@@ -261,27 +236,18 @@ class Moment:
             raise NotFound(f"there is no row {beyond}; there are {data.graph.n:,}")
         return {"names": [data.node_name(row) for row in rows]}
 
-    def read_list(self, body: b.GivenList) -> Json:
-        return read_list(self.network, body.text)
-
     # --- files ---
 
-    def map_file(self) -> bytes:
-        return map_file(self.network.data, self.network.xy, self.version)
-
     def map_claims(self, how: b.Judging) -> bytes:
-        if not self.state.classes:
+        if not self.asked.classes:
             return claims_file(np.full(self.network.n, -1), [], self.version)
         table = self.table(how)
         return claims_file(table.place, table.classes, self.version)
 
     def claims_file(self, body: b.ListClaims, kind: str) -> bytes:
         model = f"{self.network.model.method.rsplit('/', 1)[-1]}, fewnode {fewnode.__version__}"
-        about = {"mode": body.mode or self.mode, "model": model, "data": self.network.data.name}
+        about = {"mode": body.mode, "model": model, "data": self.network.data.name}
         return self.table(body).file(body, kind, {**about, "version": self.version})
-
-    def labels_csv(self, how: b.Judging) -> bytes:
-        return self.table(how).judged.to_csv().encode()
 
     def support_csv(self) -> bytes:
         """Examples; where there are counter-examples, these too, with a column that says which are which."""

@@ -29,7 +29,7 @@ from fewnode.recognition.question import Question
 from fewnode.recognition.space import Space
 from fewnode.service.bodies import NewNode
 from fewnode.service.map import Picture, by_axes, kept_layout
-from fewnode.service.new_nodes import NodeReader, appended
+from fewnode.service.new_nodes import NodeReader
 from fewnode.vectors import Floats, unit_rows
 
 MAX_BATCHES = 50
@@ -53,7 +53,7 @@ class Network:
     ) -> None:
         """`first` is the network of the dataset alone; `stored`: what rows are made from, and z of the last nodes."""
         self.model, self.data, self.trained, self.first = model, data, trained, first or self
-        self.reader, self.embeds = NodeReader(data), isinstance(model.method_, Embeds)
+        self.embeds = isinstance(model.method_, Embeds)
         self.space: Space | None = None
         self._stored: StoredViews | None = None
         if stored is not None and self.first.space is not None:
@@ -110,6 +110,10 @@ class Network:
 
     # --- more nodes ---
 
+    @cached_property
+    def reader(self) -> NodeReader:
+        return NodeReader(self.data)
+
     def appended(self, batches: Sequence[Sequence[NewNode]]) -> Network:
         """The network with more nodes behind its own, in the batches in which they came.
 
@@ -119,10 +123,10 @@ class Network:
         network, stored = self, self._stores() if batches else None
         if stored is None or len(batches) > MAX_BATCHES:
             every = [node for nodes in batches for node in nodes]
-            data = appended(self.data, self.reader, every) if every else self.data
+            data = self.reader.appended(every) if every else self.data
             return Network(self.model, data, self.trained, self.first) if every else self
         for nodes in batches:
-            data = appended(network.data, network.reader, nodes)
+            data = network.reader.appended(nodes)
             stored, z = stored.extended(data.graph, network.n)
             z = np.concatenate([network.z, z])
             network = Network(self.model, data, self.trained, self.first, (stored, z))

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
-from fewnode.class_labels import UNKNOWN, as_members, only_class
+from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import is_sparse
@@ -32,52 +30,20 @@ from fewnode.tables.read import Imported
 from fewnode.tables.roles import NOT_USED
 from fewnode.tables.spec import ImportSpec
 
-SHOWN = 5
-"""Unknown names that a refusal lists."""
 
-
-@dataclass(frozen=True, eq=False)
 class NodeReader:
     """How a dataset takes new nodes: by rows with the columns of its tables, else by attributes with their names."""
 
-    data: Dataset
-
-    @cached_property
-    def imported(self) -> Imported | None:
-        """What the dataset keeps of its import, if it was imported from tables."""
-        return Imported.of(self.data) if self.data.encoding else None
-
-    @cached_property
-    def encoding(self) -> Encoding:
-        return self.imported.encoding if self.imported else Encoding()
-
-    @cached_property
-    def _spec(self) -> ImportSpec:
-        return self.imported.rows_like_these() if self.imported else ImportSpec()
-
-    @cached_property
-    def used(self) -> list[str]:
-        """The columns that attributes are made of; what an encoder makes of the text is none of them."""
-        made = {COLUMN} if self.imported and self.imported.encoder else set()
-        return [column for column in self.encoding.columns if column not in made]
-
-    @property
-    def label(self) -> str | None:
-        return self._spec.label
-
-    @cached_property
-    def _columns(self) -> list[str]:
-        return [*self.used, *filter(None, [self.label])]
-
-    @cached_property
-    def _unused(self) -> set[str]:
-        uses = self.data.info.get("columns")
-        return {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
-
-    @cached_property
-    def _attributes(self) -> dict[str, int]:
-        names = self.data.feature_names or tuple(map(str, range(self.data.graph.n_features)))
-        return {name: i for i, name in enumerate(names)}
+    def __init__(self, data: Dataset) -> None:
+        self.data, self.imported = data, Imported.of(data) if data.encoding else None
+        self.encoding = self.imported.encoding if self.imported else Encoding()
+        self._spec = self.imported.rows_like_these() if self.imported else ImportSpec()
+        made = {COLUMN} if self.imported and self.imported.encoder else set()  # by an encoder, of the text
+        self.used, self.label = [column for column in self.encoding.columns if column not in made], self._spec.label
+        self._columns, uses = [*self.used, *filter(None, [self.label])], data.info.get("columns")
+        self._unused = {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
+        names = data.feature_names or tuple(map(str, range(data.graph.n_features)))
+        self._attributes = {name: i for i, name in enumerate(names)}
 
     # --- what is said of a node ---
 
@@ -90,10 +56,7 @@ class NodeReader:
                 raise FewnodeError(f"{who}: {name} was not imported from tables, {instead}")
             given = node.attributes or {}
             if given and not any(each in self._attributes for each in given):
-                there = "GET /api/nodes/NAME shows those of a node"
-                if self.data.feature_names is None:
-                    there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
-                _refuse(who, "attribute", given, self._attributes, there)
+                _refuse(who, "attribute", given, self._attributes, "GET /api/nodes/NAME shows those of a node")
             return node
         there = f"there are {', '.join(self._columns)}"
         if node.attributes is not None:
@@ -156,65 +119,51 @@ class NodeReader:
 
     # --- what becomes of it ---
 
-    def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
-        """A network of these nodes alone, with the attributes and classes that the dataset would give them."""
-        names = [node.node for node in nodes]
+    def appended(self, nodes: Sequence[NewNode]) -> Dataset:
+        """The dataset with new nodes and their edges behind its own; what they contradict is an error."""
+        data, old, new = self.data, self.data.graph, [node.node for node in nodes]
+        names = (*(data.node_names or map(str, range(old.n))), *new)
+        rows = _edge_rows(data, self._scaling, nodes, {name: i for i, name in enumerate(names)})
         if self.imported:
-            table: dict[str, list[Any]] = {str(self._spec.id): names}
-            for column in self._columns:
-                cells: list[Any] = [(node.row or {}).get(column) for node in nodes]
-                if column in self.encoding.numeric:
-                    cells = [None if cell is None else float(cell) for cell in cells]
-                elif column not in self.encoding.vector:
-                    cells = [None if cell is None else _text(cell) for cell in cells]
-                table[column] = cells
             try:
-                return extend(self.data, table, alone=True)
+                more = extend(data, self._table(nodes), rows)
             except FewnodeError as error:  # of a row of all nodes; said of the node
                 row = re.compile(r"^the nodes table: data row (\d+),")
-                raise FewnodeError(row.sub(lambda row: f"node {names[int(row[1]) - 1]!r}:", str(error))) from None
+                raise FewnodeError(row.sub(lambda row: f"node {new[int(row[1]) - 1]!r}:", str(error))) from None
+            return replace(more, graph=replace(more.graph, home=old.home), info=data.info)
         x = sp.lil_array((len(nodes), len(self._attributes)), dtype=np.float32)
-        for i, node in enumerate(nodes):
-            for name, amount in (node.attributes or {}).items():
-                if name in self._attributes:
-                    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+        with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+            for i, node in enumerate(nodes):
+                for name, amount in (node.attributes or {}).items():
+                    if name in self._attributes:
                         x[i, self._attributes[name]] = amount
-        none = sp.csr_array((len(nodes), len(nodes)), dtype=np.float32)
-        relations = tuple(Relation(each.name, none, each.directed) for each in self.data.graph.relations)
-        graph = replace(self.data.graph, adj=none, x=x.tocsr(), relations=relations, home=None)
-        y, kind = np.full(len(nodes), UNKNOWN), None if self.data.kind is None else np.zeros(len(nodes), np.int64)
-        return replace(self.data, graph=graph, y=y, node_names=tuple(names), labels=None, kind=kind, texts=None)
+        every = sp.vstack([old.x, x], format="csr") if is_sparse(old.x) else np.concatenate([old.x, x.toarray()])
+        graph, _ = grown(data, len(names), every, rows, old.directed, self._scaling)
+        no_class = None if data.labels is None else sp.csr_array((len(new), data.labels.shape[1]), dtype=bool)
+        return replace(
+            data,
+            graph=replace(graph, home=old.home, blocks=old.blocks),
+            y=np.concatenate([data.y, np.full(len(new), UNKNOWN)]),
+            labels=None if data.labels is None else sp.vstack([data.labels, no_class], format="csr"),
+            node_names=names,
+            kind=None if data.kind is None else np.concatenate([data.kind, np.zeros(len(new), np.int64)]),
+            texts=None if data.texts is None else (*data.texts, *[""] * len(new)),
+        )
 
+    def _scaling(self, relation: str) -> Scaling:
+        return self.imported.scaling(relation) if self.imported else Scaling()
 
-def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dataset:
-    """The dataset with new nodes and their edges behind its own; what they contradict is an error."""
-    new, old = reader.encoded(nodes), data.graph
-    names = (*(data.node_names or map(str, range(old.n))), *(node.node for node in nodes))
-    above, below = old.x, new.graph.x
-    if is_sparse(above):
-        x = sp.vstack([above, sp.csr_array(below)], format="csr")
-    else:
-        x = np.concatenate([above, below.toarray() if is_sparse(below) else below])
-    kept = reader.imported
-    scaling = kept.scaling if kept else lambda _: Scaling()
-    rows = _edge_rows(data, scaling, nodes, {name: i for i, name in enumerate(names)})
-    graph, _ = grown(data, len(names), x, rows, kept.directed if kept else old.directed, scaling)
-    labels, y = None, np.concatenate([data.y, new.y])
-    if data.labels is not None or new.labels is not None:
-        width = len(new.class_names)
-        labels = sp.vstack([as_members(each.y, each.labels, width) for each in (data, new)], format="csr")
-        y = only_class(labels)
-    return replace(
-        data,
-        graph=replace(graph, home=old.home, blocks=old.blocks),
-        y=y,
-        labels=labels,
-        class_names=new.class_names,
-        node_names=names,
-        kind=None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind]),
-        kind_names=new.kind_names,
-        texts=None if data.texts is None else (*data.texts, *(new.texts or [""] * len(nodes))),
-    )
+    def _table(self, nodes: Sequence[NewNode]) -> dict[str, list[Any]]:
+        """Their rows by the columns of the dataset's tables; what is missing is None."""
+        table: dict[str, list[Any]] = {str(self._spec.id): [node.node for node in nodes]}
+        for column in self._columns:
+            cells: list[Any] = [(node.row or {}).get(column) for node in nodes]
+            if column in self.encoding.numeric:
+                cells = [None if cell is None else float(cell) for cell in cells]
+            elif column not in self.encoding.vector:
+                cells = [None if cell is None else _text(cell) for cell in cells]
+            table[column] = cells
+        return table
 
 
 def _edge_rows(
@@ -251,9 +200,8 @@ def _edge_rows(
 def _refuse(who: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:
     """Whatever is not known is refused by name."""
     names = set(known)
-    if unknown := [name for name in given if name not in names]:
-        shown = ", ".join(map(repr, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
-        raise FewnodeError(f"{who}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
+    if unknown := next((name for name in given if name not in names), None):
+        raise FewnodeError(f"{who}: unknown {what} {unknown!r}{closest(unknown, names)}; {there}")
 
 
 def _text(cell: Any) -> str:

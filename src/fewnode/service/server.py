@@ -18,8 +18,8 @@ from fewnode.errors import FewnodeError
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
 
-BACKLOG, MAX_REQUESTS, THREADS = 1024, 256, 8
-"""Connections that wait, and requests that are worked on, before others are told to come again; threads for them."""
+BACKLOG, THREADS = 1024, 8
+"""Connections that wait to be accepted, and threads for requests."""
 IDLE_SECONDS, LEAVING_SECONDS, GRACE_SECONDS = 30, 0.5, 70
 """How long a connection may be idle; how long new requests are answered after readiness has turned false; and how long
 those that were accepted may take then."""
@@ -38,7 +38,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if listener is not None:
             listener.close()
-        raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another --port") from None
+        raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another `port`") from None
     return listener
 
 
@@ -48,9 +48,9 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, say: Callable[[str], None]) -> None:
         """What is worth a line in a log is said by `access`, escaped."""
         quiet = {"access_log": False, "log_config": None, "server_header": False, "proxy_headers": False}
-        limits = {"backlog": BACKLOG, "limit_concurrency": MAX_REQUESTS, "timeout_keep_alive": IDLE_SECONDS}
-        ends = {"ws": "none", "lifespan": "off", "timeout_graceful_shutdown": GRACE_SECONDS}
-        super().__init__(uvicorn.Config(service.app, **quiet, **limits, **ends))  # type: ignore[arg-type]
+        times = {"timeout_keep_alive": IDLE_SECONDS, "timeout_graceful_shutdown": GRACE_SECONDS}
+        others = {"backlog": BACKLOG, "ws": "none", "lifespan": "off"}
+        super().__init__(uvicorn.Config(service.app, **quiet, **times, **others))  # type: ignore[arg-type]
         self.health, self.say = service.health, say
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

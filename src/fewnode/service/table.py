@@ -281,7 +281,8 @@ class Table:
 
 def _curve(probability: Doubles, compared: Doubles) -> list[dict[str, Any]]:
     """How many nodes are claimed at each threshold, and precision and recall to expect, if probabilities are right."""
-    found, total = [], float(probability.sum())
+    found, total, open_to = [], float(probability.sum()), compared >= 0
+    probability, compared = probability[open_to], compared[open_to]
     for threshold in (round(step / 40, 3) for step in range(41)):
         above = compared >= threshold
         claimed, right = int(above.sum()), float(probability[above].sum())

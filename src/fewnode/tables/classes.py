@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,21 +152,18 @@ def several_in_a_cell(y: Ints, names: tuple[str, ...]) -> str | None:
     """
     sizes = dict(zip(names, np.bincount(y[y >= 0], minlength=len(names)).tolist(), strict=True))
     for separator in SEPARATORS:
-        joint = [name for name in names if separator in name and sizes[name]]
-        parts = {name: [part.strip() for part in name.split(separator)] for name in joint}
-        parts = {name: split for name, split in parts.items() if all(split)}
-        if not parts:
-            continue
-        whole = set(names) - set(parts)
-        joined = [name for name, split in parts.items() if whole.issuperset(split)]
-        uses = Counter(part for split in parts.values() for part in set(split))
-        most = 2 * sum(sizes[name] for name in parts) > sum(sizes.values())
-        if max(uses.values()) > 1 and (most or separator == "|"):
+        parts = {name: [part.strip() for part in name.split(separator)] for name in names if sizes[name]}
+        parts = {name: split for name, split in parts.items() if len(split) > 1 and all(split)}
+        joined = [name for name, split in parts.items() if not {*split} - ({*names} - parts.keys())]
+        recurs = len({part for split in parts.values() for part in split}) < sum(
+            len({*each}) for each in parts.values()
+        )
+        if recurs and (separator == "|" or 2 * sum(sizes[name] for name in parts) > sum(sizes.values())):
             joined = list(parts)
         if joined:
             count = sum(sizes[name] for name in joined)
             return (
                 f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. Such a cell "
-                f"counts as a class of its own; --label-separator {separator!r} reads several classes a node"
+                f"counts as a class of its own; `label_separator` {separator!r} reads several classes a node"
             )
     return None

@@ -97,7 +97,7 @@ class Column:
         mark, odd = self._reading(labels)
         if (row := _first(odd)) is not None:
             told = f"found {labels[row].as_py()!r:.60}, expected a number"
-            more = f" ({EMPTY}, or name what stands for that with --missing)" if mark == "." else ", as most cells"
+            more = f" ({EMPTY}, or name what stands for that with `missing`)" if mark == "." else ", as most cells"
             raise self.fault(row, told + more)
         other = "." if mark == "," else ","
         cells = pc.replace_substring(pc.replace_substring(labels, other, ""), mark, ".")
@@ -140,7 +140,7 @@ class Column:
             pointed = _count(pc.match_substring(labels, "."))
             unsure = "." if FEWEST_POINTS <= pointed < len(labels) - labels.null_count else None
         if unsure and (row := _first(pc.match_substring(labels, unsure))) is not None:
-            told = f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
+            told = f"{labels[row].as_py()!r} may be a fraction or thousands; say `decimal` , or `decimal` ."
             raise self.fault(row, told)
         mark = min(odd, key=lambda mark: _count(odd[mark]))
         return mark, odd[mark]

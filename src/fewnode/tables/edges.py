@@ -16,7 +16,7 @@ from fewnode.graph import Ints
 from fewnode.relations import UNNAMED, EdgeRows, unfit
 from fewnode.tables.columns import Column
 from fewnode.tables.files import Database, Source, Table, need_columns, quoted, title
-from fewnode.tables.rows import MARK, OWN, Rows, named_tables, need_exact
+from fewnode.tables.rows import MARK, OWN, Rows, named_tables
 from fewnode.tables.spec import ImportSpec
 
 EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
@@ -80,7 +80,7 @@ def read_edges(database: Database, sources: EdgeSources, nodes: Nodes, spec: Imp
     if database.limit and (more or kinds) and count * EDGE_BYTES > database.limit:
         need = -(-count * EDGE_BYTES // 2**30)
         raise FewnodeError(
-            f"{count:,} edges with weights or kinds take about {need} GB of memory; say --memory {need}G or more"
+            f"{count:,} edges with weights or kinds take about {need} GB of memory; say `memory` {need}G or more"
         )
 
     def usual(table: Table) -> dict[str, str]:
@@ -142,21 +142,18 @@ def _read(
         pair = next((pair for pair in ENDS if set(pair) <= set(columns)), columns[:2])
         ends = [column or other for column, other in zip(named, pair, strict=True)]
         if ends[0] == ends[1]:
-            raise FewnodeError(
-                f"{place}: column {ends[0]!r} is both ends of an edge; name --source-column and --target-column"
-            )
+            raise FewnodeError(f"{place}: column {ends[0]!r} is both ends of an edge; name `source` and `target`")
         need_columns(place, columns, ends)
         return {ends[0]: "source", ends[1]: "target", **{c: use for c, use in more.items() if c in header}}
 
     table = database.read(source, what, choose, spec, not spec.no_header, kind)
-    need_exact(database, table)
     ends = [*table.uses][:2]
     is_text = str(source).lower().removesuffix(".gz").endswith((".csv", ".tsv", ".tab", ".txt"))
     unsure = is_text and not any(named) and not spec.no_header and tuple(ends) not in ENDS
     if unsure and pc.all(pc.is_in(pa.array(ends, nodes.ids.type), value_set=nodes.ids)).as_py():
         raise FewnodeError(  # the first edge would be lost as the names of the columns
             f"{table.name}: line 1: {ends[0]!r} and {ends[1]!r} are nodes, expected a header with the column names; "
-            "--no-header reads line 1 as an edge"
+            "`no_header` reads line 1 as an edge"
         )
     if kind is not None and "relation" in table.uses.values():
         raise FewnodeError(
@@ -212,7 +209,7 @@ def _unknown_ends(rows: Rows, part: slice, nodes: Nodes, edge_index: Ints, dropp
     if 2 * count > table.rows and (table.rows > FEW_EDGES or spec.unknown_ends == "drop"):
         raise FewnodeError(
             f"{table.name}: {count:,} of {table.rows:,} edges have an end that is no node, {as_these}; more than half "
-            f"are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair of columns, and --id the column with "
+            f"are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair of columns, and `id` the column with "
             "their names?"
         )
     if spec.unknown_ends == "drop":
@@ -220,6 +217,6 @@ def _unknown_ends(rows: Rows, part: slice, nodes: Nodes, edge_index: Ints, dropp
     row, end, name = unknown[0]
     what = "empty, expected a node id" if name is None or not name.strip() else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:
-        what += " but in its header line: if that line is a node, say --no-node-header"
+        what += " but in its header line: if that line is a node, say `no_node_header`"
     several = f"{count:,} such edge{'s' * (count > 1)}{f', {as_these}' * (len(shown) > 1)}"
-    raise table.fault(row, end, f"{what}; {several} (--unknown-ends drop leaves them out)")
+    raise table.fault(row, end, f"{what}; {several} (`unknown_ends` drop leaves them out)")

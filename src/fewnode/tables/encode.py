@@ -7,23 +7,21 @@ with the dataset, so that a node that comes later gets the attributes it would h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, model_validator
 
-from fewnode._system import memory
-from fewnode.column_blocks import Block
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, no_attributes
+from fewnode.graph import Attributes, Block, no_attributes
 from fewnode.tables.bag import choose_vocabulary
 from fewnode.tables.bag import encode as count_words
-from fewnode.tables.columns import Column, Vectors
+from fewnode.tables.columns import Column, Fault, Vectors
 from fewnode.tables.plain import TEXT
 from fewnode.tables.roles import ColumnUse
 from fewnode.tables.rows import Rows
@@ -35,23 +33,6 @@ MAX_LENGTH = 65_536
 Distinct: TypeAlias = tuple[str, ...]
 Scale: TypeAlias = tuple[FiniteFloat, Annotated[FiniteFloat, Field(ge=0)]]
 """Mean and standard deviation; 0 for a column that never varied and so taught nothing."""
-
-
-def _from_pairs(given: Any) -> Any:
-    if isinstance(given, list):
-        if len(pairs := dict(given)) < len(given):
-            raise ValueError("a column is there twice")
-        return pairs
-    return given
-
-
-T = TypeVar("T")
-Ordered: TypeAlias = Annotated[
-    dict[str, T],
-    BeforeValidator(_from_pairs),
-    WrapSerializer(lambda columns, write: [[name, value] for name, value in write(columns).items()]),
-]
-"""Columns in the order of their attributes, written as pairs: JSON keeps no order."""
 
 
 class VectorScale(BaseModel, extra="forbid", frozen=True):
@@ -66,11 +47,11 @@ class Encoding(BaseModel, extra="forbid", frozen=True):
 
     text: Distinct = ()
     vocabulary: Distinct = ()
-    numeric: Ordered[Scale] = {}
+    numeric: dict[str, Scale] = {}
     dates: dict[str, str] = {}
     """Columns of `numeric` that are dates, and how these are written: their number is the age in days."""
-    category: Ordered[Distinct] = {}
-    vector: Ordered[VectorScale] = {}
+    category: dict[str, Distinct] = {}
+    vector: dict[str, VectorScale] = {}
     flags: Distinct = ()
     """Columns of numbers or vectors that had missing values when they were learned: that may mean something too."""
 
@@ -140,7 +121,7 @@ class Encoding(BaseModel, extra="forbid", frozen=True):
             column = rows.column(name)
             if role == "numeric":
                 values = number_of(column, self.dates.get(name))
-                gaps, part = np.isnan(values), _standardise(column, values, *self.numeric[name])[:, None]
+                gaps, part = np.isnan(values), _scaled(values[:, None], *self.numeric[name], column.fault)
             elif role == "vector":
                 vectors = column.vectors()
                 gaps, part = _missing_rows(vectors), scale_vectors(vectors, self.vector[name], column.fault)
@@ -226,58 +207,40 @@ def _mean_and_deviation(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(scaled.mean()) * largest, deviation * largest if deviation > 1e-12 else 0.0
 
 
-def _standardise(column: Column, values: NDArray[np.float64], mean: float, deviation: float) -> NDArray[np.float32]:
-    """(value - mean) / deviation; a missing value counts as the mean."""
-    if deviation == 0:
-        return np.zeros(len(values), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.where(np.isnan(values), 0, (values - mean) / deviation).astype(np.float32)
-    if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled)))
-        raise column.fault(row, f"{values[row]:g} is too far from the mean {mean:g} to be standardised")
-    return scaled
-
-
 def _missing_rows(vectors: Vectors) -> NDArray[np.bool_]:
     """A row of NaN is a cell without a vector: one with some numbers only is refused where the table is read."""
     return np.isnan(vectors[:, 0]) if vectors.shape[1] else np.ones(len(vectors), bool)
 
 
 def _vector_scale(name: str, vectors: Vectors) -> VectorScale:
-    length = vectors.shape[1]
+    length, known = vectors.shape[1], vectors[~_missing_rows(vectors)].astype(np.float64)
     if not 0 < length <= MAX_LENGTH:
         raise FewnodeError(f"column {name!r} has vectors of {length:,} numbers, expected 1 to {MAX_LENGTH:,}")
-    total, squares, count, largest = np.zeros(length), 0.0, 0, 0.0
-    for known in _known(vectors):
-        total += known.sum(axis=0)
-        count += len(known)
-        largest = max(largest, float(np.abs(known).max(initial=0)))
-    mean = total / count
-    for known in _known(vectors):
-        squares += float(np.square(known - mean).sum())
-    deviation = math.sqrt(squares / (count * length))
-    rounding = 1e-6 * largest  # single precision differs by that much where nothing varies
+    mean = known.mean(axis=0)
+    deviation = math.sqrt(np.square(known - mean).mean())
+    rounding = 1e-6 * float(np.abs(known).max())  # single precision differs by that much where nothing varies
     return VectorScale(mean=tuple(mean.tolist()), deviation=deviation if deviation > rounding else 0.0)
 
 
-def _known(vectors: Vectors) -> Iterator[NDArray[np.float64]]:
-    """Those that are there, some rows at a time: in double precision all of them would take twice the room."""
-    for rows in memory.chunks(vectors):
-        yield rows[~_missing_rows(rows)].astype(np.float64)
-
-
-def scale_vectors(vectors: Vectors, scale: VectorScale, fault: Callable[[int, str], FewnodeError]) -> Vectors:
+def scale_vectors(vectors: Vectors, scale: VectorScale, fault: Fault) -> Vectors:
     """(vector - mean) / deviation, one deviation for all its numbers; a missing vector counts as the mean."""
     missing = _missing_rows(vectors)
-    if not missing.all() and vectors.shape[1] != len(scale.mean):
-        row = int((~missing).argmax())
-        raise fault(row, f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}")
-    if missing.all() or scale.deviation == 0:
+    if missing.all():
         return np.zeros((len(vectors), len(scale.mean)), np.float32)
+    if vectors.shape[1] != len(scale.mean):
+        what = f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}"
+        raise fault(int((~missing).argmax()), what)
+    return _scaled(vectors, np.array(scale.mean), scale.deviation, fault)
+
+
+def _scaled(values: NDArray[Any], mean: Any, deviation: float, fault: Fault) -> NDArray[np.float32]:
+    """(value - mean) / deviation of each row; NaN counts as the mean, and so does all where nothing ever varied."""
+    if deviation == 0:
+        return np.zeros(values.shape, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled: Vectors = ((vectors - np.array(scale.mean)) / scale.deviation).astype(np.float32)
-    scaled[missing] = 0
-    if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled).all(axis=1)))
-        raise fault(row, "the vector is too far from the mean to be scaled")
+        scaled = np.where(np.isnan(values), 0, (values - mean) / deviation).astype(np.float32)
+    if (odd := ~np.isfinite(scaled).all(axis=1)).any():
+        row = int(odd.argmax())
+        found = f"{values[row, 0]:g} is too far from the mean {mean:g}" if isinstance(mean, float) else ""
+        raise fault(row, found or "the vector is too far from the mean")
     return scaled

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.adjacency import Relation
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency, summed
+from fewnode.graph import Attributes, Graph, Relation, is_sparse
+from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency
 from fewnode.tables.classes import choose_classes
-from fewnode.tables.edges import NO_EDGES, EdgeSources, Nodes, read_edges
+from fewnode.tables.edges import NO_EDGES, Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import documents
 from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.tables.files import Database, need_columns
@@ -31,7 +30,7 @@ from fewnode.tables.vectors import read_vectors, with_vectors
 def extend(
     data: Dataset,
     nodes: NodeSources,
-    edges: EdgeSources | None = None,
+    edges: EdgeSources | EdgeRows | None = None,
     *,
     alone: bool = False,
     encoder: EncoderSource | None = None,
@@ -45,8 +44,8 @@ def extend(
     nodes are unknown. `options` are fields of `ImportSpec`; the columns, the decimal mark and the words for missing
     values are those of the import unless given. Edges must be of the kinds that `data` has, and their weights are
     brought to its scale. With `alone` the result is a network of the new nodes only. `vectors` are those of new nodes,
-    where the dataset has vectors beside its table. Texts go through the encoder of the import: that of its folder, or
-    `encoder`, which must be the same one.
+    where the dataset has vectors beside its table. Edges may be rows of numbers already, old nodes first. Texts go
+    through the encoder of the import: that of its folder, or `encoder`, which must be the same one.
 
     >>> from fewnode import read_tables
     >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
@@ -64,7 +63,7 @@ def extend(
     data = _emptied(data) if alone else data
     if options.get("labels") is not None and options.get("label") is None:
         kept.spec.pop("label", None)
-    if edges is not None and any(kind is not None for kind, _ in named_tables(edges)):
+    if not isinstance(edges, EdgeRows | None) and any(kind is not None for kind, _ in named_tables(edges)):
         kept.spec.pop("relation", None)
     spec = kept.rows_like_these(options)
     vectors = read_vectors(spec.vectors, spec.vector_files)
@@ -87,7 +86,10 @@ def extend(
         old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
         ids = pa.concat_arrays([old, _new_ids(rows, old, data.name)])
         owner = rows.name if alone else f"{data.name} or {rows.name}"
-        linked = NO_EDGES if edges is None else read_edges(database, edges, Nodes(ids, owner, rows.headers), spec)
+        if isinstance(edges, EdgeRows | None):
+            linked = NO_EDGES if edges is None else Edges(edges, [])
+        else:
+            linked = read_edges(database, edges, Nodes(ids, owner, rows.headers), spec)
         x, missing = encoding.encode(rows)
         graph, facts = grown(data, len(ids), _stack(data.graph.x, x), linked.rows, kept.directed, kept.scaling)
         classes = choose_classes(rows, data.class_names)
@@ -177,25 +179,17 @@ def _by_relation(graph: Graph, rows: EdgeRows, owner: str) -> dict[str, EdgeRows
     if rows.kind is None:
         if len(names) > 1 and UNNAMED not in names and len(rows):
             raise FewnodeError(f"{owner} has several kinds of edges: say which the new ones are, {', '.join(names)}")
-        own = UNNAMED if UNNAMED in names else names[0]
-        rows = replace(rows, kind=np.zeros(len(rows), np.int64), names=(own,))
+        rows = replace(rows, names=(UNNAMED if UNNAMED in names else names[0],))
     if unknown := [name for name in rows.names if name not in names]:
-        raise FewnodeError(
-            f"unknown relation {unknown[0]!r}{closest(unknown[0], names)}; {owner} has {', '.join(names)}"
-        )
-    found = {}
-    for name in names:
-        chosen = rows.kind == (rows.names.index(name) if name in rows.names else -1)
-        found[name] = EdgeRows(rows.edge_index[:, chosen], None if rows.weight is None else rows.weight[chosen])
-    return found
+        known = f"{owner} has {', '.join(names)}"
+        raise FewnodeError(f"unknown relation {unknown[0]!r}{closest(unknown[0], names)}; {known}")
+    none = EdgeRows(rows.edge_index[:, :0], None if rows.weight is None else rows.weight[:0])
+    return {**dict.fromkeys(names, none), **dict(rows.by_kind())}
 
 
 def _with_more(relation: Relation, n: int, rows: EdgeRows, scaling: Scaling, facts: EdgeFacts) -> Relation:
     """The relation with more edges. Old ones that none repeats keep their weights, bit by bit."""
-    new = summed(rows, n, relation.directed)
-    facts.repeated += rows.proper - new.nnz
-    facts.zero += int((new.data == 0).sum())
-    new.eliminate_zeros()
+    new = facts.sum(rows, n, relation.directed)
     start = np.pad(relation.adj.indptr, (0, n - relation.adj.shape[0]), mode="edge")
     old = sp.csr_array((relation.adj.data, relation.adj.indices, start), shape=(n, n))
     if not new.nnz:

@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewnode._system.files import one_line, readable
+from fewnode._system.files import exclusive, one_line, readable
 from fewnode._system.sheets import (
     LOST_QUOTE,
     MAX_COLUMNS,
@@ -43,7 +43,7 @@ Choose: TypeAlias = Callable[[list[str]], Mapping[str, str | None]]
 """Given the header, the columns that are wanted, each with its use, None: an attribute. No others are read."""
 Chosen: TypeAlias = Callable[[Iterable[object]], list[str]]
 
-MULTILINE = " (--multiline if cells have several lines)"
+MULTILINE = " (`multiline` if cells have several lines)"
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
 
@@ -85,16 +85,6 @@ class Table:
         return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
 
 
-def _runs(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, ValueError, OverflowError):
-        pass  # somebody else's, or no number of a process
-    return True
-
-
 def quoted(text: str, mark: str = '"') -> str:
     return mark + text.replace(mark, mark + mark) + mark
 
@@ -126,12 +116,13 @@ class Database:
 
     @cached_property
     def folder(self) -> Path:
-        """Named by this process, so that what a kill left behind is known and cleared away."""
-        for left in self.beside.glob(".fewnode-*-*") if self.beside else ():
-            if not _runs(left.name.split("-")[1]):
-                shutil.rmtree(left, ignore_errors=True)
-        made = tempfile.TemporaryDirectory(prefix=f".fewnode-{os.getpid()}-", dir=self.beside)
-        return Path(self._open.enter_context(made))
+        """One for each dataset, so that what a killed import left behind goes with the next one."""
+        if self.beside is None:
+            return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="fewnode-")))
+        folder = self.beside / ".fewnode-tables"
+        self._open.enter_context(exclusive(folder))
+        self._open.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -330,12 +321,10 @@ def _as_text(cells: str, kind: str) -> tuple[str, str]:
         return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
     if kind.startswith(("STRUCT", "MAP", "UNION")):
         return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
-    if kind in ("FLOAT", "DOUBLE"):  # 7.0 reads 7: pandas makes those of ids
-        limit = 2**24 if kind == "FLOAT" else 2**53
-        whole = f"{cells} = trunc({cells}) AND abs({cells}) < {limit}"
-        is_number = f"{cells} IS NOT NULL AND NOT isnan({cells})"
-        wide = f"CASE WHEN {whole} THEN CAST(CAST({cells} AS BIGINT) AS VARCHAR) ELSE CAST({cells} AS VARCHAR) END"
-        return f"float{limit}", f"CASE WHEN {is_number} THEN {wide} END"
+    if kind in ("FLOAT", "DOUBLE"):  # 7.0 reads 7, as pandas makes those of ids; beyond its digits it is no id
+        whole = f"{cells} = trunc({cells}) AND abs({cells}) < {2**24 if kind == 'FLOAT' else 2**53}"
+        number = f"CASE WHEN {whole} THEN CAST(CAST({cells} AS BIGINT) AS VARCHAR) ELSE CAST({cells} AS VARCHAR) END"
+        return "text", f"CASE WHEN NOT isnan({cells}) THEN {number} END"
     if kind == "BLOB":
         return "text", f"decode({cells})"
     return "text", f"CAST({cells} AS VARCHAR)"
@@ -347,7 +336,7 @@ def need_columns(table: str, header: Sequence[str], wanted: Iterable[str]) -> li
     if missing := [name for name in wanted if name not in there]:
         shown = ", ".join(column[:40] for column in header[:12]) + (" …" if len(header) > 12 else "")
         near = closest(missing[0], header)
-        alone = "; if it holds several columns, say what is between them with --separator" if len(header) == 1 else ""
+        alone = "; if it holds several columns, say what is between them with `separator`" if len(header) == 1 else ""
         raise FewnodeError(f"{table}: no column {missing[0]!r}{near}; there are {shown}{alone}")
     return wanted
 

@@ -12,7 +12,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,13 +46,11 @@ class PlainText:
         self.path, self.place, self.encoding = path, path.resolve(), _encoding_of(path, encoding)
         self.lines = self._ends = 0
         """Lines that are not blank, and line ends, so far."""
-        if path.suffix.lower() != ".gz" and self.encoding.startswith("utf-8"):
-            with readable(path) as file:
-                if self._counted(iter(lambda: file.read(PIECE), b"")):
-                    return
-        self.place, self.lines, self._ends = copy, 0, 0
-        with open_bytes(path) as stream, copy.open("wb") as out:
-            self._counted(self._decoded(io.TextIOWrapper(stream, self.encoding, newline=None), out))
+        is_plain = path.suffix.lower() != ".gz" and self.encoding.startswith("utf-8")
+        if not is_plain or not self._counted(inflated(path)):
+            self.place, self.lines, self._ends = copy, 0, 0
+            with copy.open("wb") as out:
+                self._counted(self._decoded(out))
 
     def _counted(self, blobs: Iterable[bytes]) -> bool:
         """Count the lines; a zero byte is no text. Whether all of them end in one way."""
@@ -60,7 +58,7 @@ class PlainText:
         for blob in blobs:
             if b"\0" in blob:
                 line = self._ends + blob.count(b"\n", 0, blob.index(b"\0")) + 1
-                raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it --encoding utf-16?")
+                raise FewnodeError(f"{self.path}: line {line}: a zero byte, expected text; is it `encoding` utf-16?")
             if b"\r" in blob:
                 return False
             ends = np.frombuffer(last + blob, np.uint8) == ord("\n")
@@ -69,11 +67,13 @@ class PlainText:
             last = blob[-1:]
         return True
 
-    def _decoded(self, text: io.TextIOWrapper, out: BinaryIO) -> Iterator[bytes]:
+    def _decoded(self, out: BinaryIO) -> Iterator[bytes]:
+        decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self.encoding)(), translate=True)
         try:
-            while piece := text.read(PIECE):
-                out.write(blob := piece.encode())
-                yield blob
+            for blob in chain(inflated(self.path), [b""]):
+                if text := decoder.decode(blob, final=not blob).encode():
+                    out.write(text)
+                    yield text
         except UnicodeError:
             raise self.undecodable(self._ends + 1) from None
 
@@ -92,50 +92,36 @@ class PlainText:
     def undecodable(self, line: int) -> FewnodeError:
         known = self.encoding.removesuffix("-sig").upper()
         other = "latin-1" if known.startswith("UTF") else "utf-8"
-        return FewnodeError(f"{self.path}: line {line}: not {known}; say which it is, such as --encoding {other}")
+        return FewnodeError(f"{self.path}: line {line}: not {known}; say which it is, such as `encoding` {other}")
 
 
-class _Inflating(io.RawIOBase):
+def inflated(path: Path) -> Iterator[bytes]:
     """The bytes of a file, inflated if its name ends in .gz, up to what the bytes read so far may inflate to."""
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file, self._size = path, file, 0
-        self._source: Any = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    with readable(path) as file:
+        source: Any = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+        size = 0
         try:
-            blob = self._source.read(len(buffer))
+            while blob := source.read(PIECE):
+                size += len(blob)
+                if size > max(FREE_BYTES, MAX_INFLATION * file.tell()):
+                    raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
+                yield blob
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             what = f"the gzip file is cut short or damaged ({one_line(error)}); fetch it again"
-            raise FewnodeError(f"{self._path}: {what}") from None
-        self._size += len(blob)
-        if self._size > max(FREE_BYTES, MAX_INFLATION * self._file.tell()):
-            raise FewnodeError(f"{self._path}: inflates to over {MAX_INFLATION} times its size, refused")
-        buffer[: len(blob)] = blob
-        return len(blob)
-
-
-@contextmanager
-def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
-    with readable(path) as file:
-        yield io.BufferedReader(_Inflating(path, file), PIECE)
+            raise FewnodeError(f"{path}: {what}") from None
 
 
 def _encoding_of(path: Path, given: str | None) -> str:
     """The encoding whose mark the file begins with, else the given one, else UTF-8."""
-    with open_bytes(path) as stream:
-        start = stream.read(4)
+    start = next(inflated(path), b"")
     marked = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
     if given is None:
         return marked or "utf-8"
     name = codecs.lookup(given).name
     if marked is None and name in ("utf-16", "utf-32"):
-        raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
+        raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say `encoding` {name}-le or {name}-be")
     if marked is not None and not name.startswith(family := marked.removesuffix("-sig")):
-        raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
+        raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave `encoding` out")
     return marked or name
 
 

@@ -106,7 +106,7 @@ def read_tables(
         if database.limit and len(rows) * NAME_BYTES > database.limit:
             need = -(-len(rows) * NAME_BYTES // 2**30)
             raise FewnodeError(
-                f"{rows.name}: the names of {len(rows):,} nodes take about {need} GB; say --memory {need}G or more"
+                f"{rows.name}: the names of {len(rows):,} nodes take about {need} GB; say `memory` {need}G or more"
             )
         linked = read_edges(database, edges, Nodes(rows.ids, rows.name, rows.headers), spec)
         if not any(table["rows"] for table in linked.tables):
@@ -117,13 +117,13 @@ def read_tables(
 def _dataset(rows: Rows, linked: Edges, spec: ImportSpec, progress: Progress) -> Dataset:
     classes = choose_classes(rows)
     if spec.no_label and (classes.y >= 0).any():
-        raise FewnodeError(f"{rows.name}: --no-label, but there are classes in it; leave that option out")
+        raise FewnodeError(f"{rows.name}: `no_label`, but there are classes in it; leave that option out")
     uses = column_uses(rows, classes.y)
     encoder = None if spec.encoder is None else Encoder.of(spec.encoder)
     if encoder is not None:
         text = [column for column, use in uses.items() if use.role == "text"]
         if not text:
-            raise FewnodeError(f"{rows.name}: an encoder needs text, and no column is; name one: --text COLUMN")
+            raise FewnodeError(f"{rows.name}: an encoder needs text, and no column is; name one: `text` COLUMN")
         vectors = encoder.vectors(list(documents([rows.column(column) for column in text])), progress)
         if np.isnan(vectors).all():
             raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(text)}")
@@ -182,16 +182,11 @@ def texts_of(rows: Rows, encoding: Encoding) -> tuple[str, ...] | None:
 
 def _words(spec: ImportSpec) -> dict[str, Any]:
     """Which words of the text columns become attributes."""
-    stop = spec.stop_words
-    if isinstance(stop, (str, Path)) and stop not in ("english", "none"):
-        stop = {line.strip().lower() for _, line in read_lines(Path(stop))}
-    stop = {"english": STOP_WORDS, "none": ()}[stop] if isinstance(stop, str) else stop
-    return {
-        "size": spec.vocabulary,
-        "min_documents": spec.min_count,
-        "max_share": spec.max_share,
-        "stop_words": frozenset(stop),
-    }
+    stop = {"english": STOP_WORDS, "none": ()}.get(str(spec.stop_words), spec.stop_words)
+    if isinstance(stop, (str, Path)):
+        stop = [line.strip().lower() for _, line in read_lines(Path(stop))]
+    limits = {"size": spec.vocabulary, "min_documents": spec.min_count, "max_share": spec.max_share}
+    return {**limits, "stop_words": frozenset(stop)}
 
 
 # --- what a user should know of the tables, though nothing may be wrong with them ---------------------------------
@@ -233,5 +228,5 @@ def _wordless(rows: Rows, encoding: Encoding, x: Attributes) -> str | None:
     count, bare = int(texts.sum()), int((texts & (words == 0)).sum())
     if bare <= MANY * count:
         return None
-    why = "left out are words of too few or too many nodes, and stop words (--min-count, --max-share, --stop-words)"
+    why = "left out are words of too few or too many nodes, and stop words (`min_count`, `max_share`, `stop_words`)"
     return f"{bare:,} of {count:,} texts have no word that counts: {why}"

@@ -113,7 +113,7 @@ def report(data: Dataset, latest: bool = False) -> str:
     room = max(0, MAX_LINES - len(facts) - len(warnings))
     if len(tables) > room:
         more = len(tables) - max(0, room - 1)
-        tables = [*tables[: max(0, room - 1)], f"… {more} lines more of this; --json has all"]
+        tables = [*tables[: max(0, room - 1)], f"… {more} lines more of this; `as_json` has all"]
     return "\n".join([facts[0], *tables, *facts[1:], *warnings])
 
 
@@ -122,7 +122,7 @@ def warnings_of(info: Mapping[str, Any], latest: bool = False) -> str:
     told = _guarded(lambda: (each for one in _told(info, latest) for each in one.get("warnings", ())))
     lines = [line for each in told for line in _wrapped(f"warning: {printable(each, 400)}")]
     if len(lines) > MAX_LINES // 2:
-        lines = [*lines[: MAX_LINES // 2 - 1], f"… {len(told)} warnings in all; --json has them"]
+        lines = [*lines[: MAX_LINES // 2 - 1], f"… {len(told)} warnings in all; `as_json` has them"]
     return "\n".join(lines)
 
 
@@ -284,7 +284,7 @@ def _unknown(labels: Mapping[str, Any]) -> str:
     if not labels["unknown"]:
         return "all known"
     words, empty = _words(labels["words"]), f"{labels['empty']:,} empty" if labels["empty"] else ""
-    keep = "; --missing '' makes classes of the words" if words else ""
+    keep = "; `missing` '' makes classes of the words" if words else ""
     return f"{labels['unknown']:,} unknown: {', '.join(filter(None, [empty, words]))}{keep}"
 
 

@@ -92,7 +92,7 @@ def guess_role(column: Column, types: list[str]) -> ColumnUse:
     count, word = column.not_numbers()
     distinct = len(pc.unique(cells).drop_null())
     if pc.sum(pc.equal(cells, word)).as_py() == count and distinct > max(MANY_NUMBERS, 2):
-        told = f"numbers, but {word[:20]!r} in {count:,} cells; --missing {word[:20]!r} says that it is none"
+        told = f"numbers, but {word[:20]!r} in {count:,} cells; `missing` {word[:20]!r} says that it is none"
         return ColumnUse(NOT_USED, told)
     if orders := column.date_orders:
         if len(orders) > 1:
@@ -103,7 +103,7 @@ def guess_role(column: Column, types: list[str]) -> ColumnUse:
     length = 1 + pc.mean(pc.count_substring_regex(cells, r"\s+")).as_py()
     if length >= 2:
         return ColumnUse("text", f"{length:.1f} words a cell")
-    return ColumnUse(NOT_USED, f"{distinct:,} distinct values of {length:.1f} words; --text or --category uses it")
+    return ColumnUse(NOT_USED, f"{distinct:,} distinct values of {length:.1f} words; `text` or `category` uses it")
 
 
 # --- columns that may be the answer -------------------------------------------------------------------------------
@@ -129,17 +129,11 @@ def may_be_the_answer(column: Column, name: str, role: str, y: Ints) -> str | No
     most = 2 * (sizes > 0).sum() if role == "numeric" else len(sizes) + MANY_VALUES
     if (sizes > 0).sum() < 2 or len(np.unique(values[seen])) > most:
         return None
-    share, chance = _told(y[seen], values[seen]), sizes.max() / seen.sum()
+    table = np.zeros((int(values.max()) + 1, len(sizes)), np.int64)
+    np.add.at(table, (values[seen], y[seen]), 1)
+    second, most = np.sort(np.pad(table, ((0, 0), (1, 0))), axis=1)[:, -2:].T
+    told = most[most - 1 > second].sum()  # nodes whose class is that of most *other* nodes with the same value
+    share, chance = told / seen.sum(), sizes.max() / seen.sum()
     if share < TELLING or 1 - share > (1 - chance) / 2:
         return None
     return f"it tells the class of {100 * share:.0f} % of the labelled nodes"
-
-
-def _told(y: Ints, values: Ints) -> float:
-    """The share of nodes whose class is that of most *other* nodes with the same value."""
-    pairs, counts = np.unique(np.stack([values, y]), axis=1, return_counts=True)
-    told = 0
-    for value in np.unique(pairs[0]):
-        largest = np.sort(counts[pairs[0] == value])[::-1]
-        told += int(largest[0]) if largest[0] - 1 > (largest[1] if len(largest) > 1 else 0) else 0
-    return told / len(y)

@@ -234,7 +234,6 @@ def read_nodes(
 
         own_kind = name or ("node" if named else None)
         tables.append(database.read(source, what, choose, spec, not spec.no_node_header, own_kind))
-        need_exact(database, tables[-1])
     every = [column for table in tables for column in table.header]
     while named and (kind is None or (kind in every and spec.kind is None)):
         kind = "kind" if kind is None else f"{kind} of node"
@@ -273,17 +272,6 @@ def _distinct(rows: Rows) -> Rows:
     ask(f"CREATE TABLE {relation} AS {kept} ORDER BY row")
     [(count,)] = ask(f"SELECT count(*) FROM {relation}")
     return replace(rows, relation=relation, count=count)
-
-
-def need_exact(database: Database, table: Table) -> None:
-    """Refuse names of nodes that are floats so large that one may stand for several numbers."""
-    for column, use in table.uses.items():
-        if use in ("id", "source", "target") and table.types[column].startswith("float"):
-            limit, cells = int(table.types[column].removeprefix("float")), database.key(column)
-            large = f"abs(TRY_CAST({cells} AS DOUBLE)) >= {limit}"
-            for row, cell in database.ask(f"SELECT rowid, {cells} FROM {table.relation} WHERE {large} LIMIT 1"):
-                what = f"{float(cell):.0f} may be one of several numbers (beyond {limit:,} not all fit into its type)"
-                raise table.fault(row, column, f"{what}; store the column as integers or text")
 
 
 def named_tables(sources: Any) -> list[tuple[str | None, Source]]:

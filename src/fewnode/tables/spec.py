@@ -80,13 +80,13 @@ class ImportSpec(Options):
         "That of the nodes is a node; columns are `column 1`, `column 2` …", default=False, rare=True
     )
     split: Any = option("Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own.", rare=True)
-    seed: int = option("Of that split.", default=0, rare=True)
-    min_nodes: int = option("Smaller classes are in no part of that split.", default=10, rare=True)
+    seed: int = option("Of that split.", default=0, rare=True, ge=0)
+    min_nodes: int = option("Smaller classes are in no part of that split.", default=10, rare=True, ge=1)
     train_classes: Path | None = option("File of class names, one a line.", metavar="FILE", rare=True)
     valid_classes: Path | None = option("File of class names for validation.", metavar="FILE", rare=True)
     test_classes: Path | None = option("File of class names for test.", metavar="FILE", rare=True)
-    vocabulary: int = option("Words at most.", default=10_000, rare=True)
-    min_count: int = option("Nodes that a word is in at least.", default=2, rare=True)
+    vocabulary: int = option("Words at most.", default=10_000, rare=True, ge=1)
+    min_count: int = option("Nodes that a word is in at least.", default=2, rare=True, ge=1)
     max_share: float = option("Share of nodes that a word is in at most.", default=0.5, rare=True)
     stop_words: Any = option("english, none, or a file with one a line.", default="english", rare=True)
     link: str | None = option(
@@ -151,11 +151,8 @@ class ImportSpec(Options):
                 raise ValueError(f"{what} {mark[:40]!r}: expected a mark such as | or /")
         if self.split is not None and self.class_lists:
             raise ValueError("split deals the classes, and train_classes, valid_classes, test_classes list them")
-        if self.min_count < 1 or not 0 < self.max_share <= 1 or self.vocabulary < 1:
-            found = f"words of {self.min_count} nodes to a share of {self.max_share}, {self.vocabulary} at most"
-            raise ValueError(f"{found}: expected at least 1, 0 to 1, at least 1")
-        if self.seed < 0 or self.min_nodes < 1:
-            raise ValueError("seed counts from 0, and min_nodes from 1")
+        if not 0 < self.max_share <= 1:
+            raise ValueError(f"max share {self.max_share}: expected more than 0, and at most 1")
         return self
 
     # --- what follows from it -------------------------------------------------------------------------------------

@@ -232,7 +232,6 @@ export async function open() {
   const found = await service.now({ class: said.get("class"), order: state.order, count: AHEAD });
   state.model = found.model;
   state.options.openSet = found.model.open_set; // a class that must not claim strangers is what a visitor means by one
-  state.options.transductive = found.model.mode === "transductive";
   linked(said);
   recall();
   service.recallAnswers(state.model.data.name, paint);
@@ -247,7 +246,7 @@ export async function open() {
   attempt(sendAnswers);
 }
 
-const usual = () => ({ mode: state.model.mode, ...(state.model.open_set ? { threshold: 0.5 } : {}) });
+const usual = () => ({ mode: "inductive", ...(state.model.open_set ? { threshold: 0.5 } : {}) });
 
 function placed(found) {
   const { version, classes, journal, trust, questions, evidence, examples } = found;
