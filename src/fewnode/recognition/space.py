@@ -319,7 +319,8 @@ class Space:
             factors = self._factors(given)
             given, query = replace(given, z=given.z * factors), query * factors
         if head.ridge:
-            alone = softmax(SCALE * (query @ ridge_prototypes(given.z, given.label, class_weights(given.counted))))
+            p = prototypes.ridge_prototypes(given.z, given.label, class_weights(given.counted))
+            alone = softmax(SCALE * (query @ p))
         else:
             alone = softmax(nearness(query, given.means, head.distance))
         if not transductive:
