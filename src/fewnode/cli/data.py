@@ -14,7 +14,7 @@ from pydantic import create_model
 
 from fewnode.cli.options import Command, options, with_flags
 from fewnode.cli.output import Printing, table
-from fewnode.cli.scale import keep_memory
+from fewnode.cli.source import keep_memory
 from fewnode.errors import FewnodeError, closest
 from fewnode.options import Options, option
 from fewnode.tables.spec import ImportSpec
