@@ -26,7 +26,7 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph, Ints, dense_blocks
 from fewnode.paper.records import counted, fault, find_raw, read_whole
-from fewnode.tables.vectors import DAMAGED
+from fewnode.tables.columns import DAMAGED
 
 MAX_MAP_BYTES = 1 << 28
 MAX_GRAPH_BYTES = 1 << 32

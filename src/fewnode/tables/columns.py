@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
+from fewnode.interchange import plain_array
 from fewnode.tables.plain import TEXT
 from fewnode.tables.spec import ImportSpec
 
@@ -42,6 +48,10 @@ _PARTS = {
 }
 """How dates are written. That a day comes first is known where one is beyond the 12th."""
 EMPTY = "leave the cell empty if it is unknown"
+DAMAGED = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, ArithmeticError, BadZipFile)
+"""What NumPy raises at bytes that are not its own."""
+NAMELESS = "vectors"
+"""The column of an array that has no name."""
 
 
 @dataclass(frozen=True)
@@ -249,3 +259,47 @@ def _single(numbers: pa.Array) -> Vectors:
         numbers = pc.cast(pc.replace_substring_regex(fit, r"^\+", "") if is_text else fit, pa.float64(), safe=False)
     with np.errstate(over="ignore"):
         return np.asarray(numbers.to_numpy(zero_copy_only=False)).astype(np.float32)
+
+
+# --- vectors beside a table: arrays or .npy files with a row for each node -----------------------------------------
+
+
+def read_vectors(given: Any, files: Sequence[str] = ()) -> dict[str, Vectors]:
+    """The matrices by the names of their columns: a file goes by its name. `given` is a matrix, a file, or several."""
+    if isinstance(given, Mapping):
+        return {str(name): _matrix(source, f"vectors {str(name)!r}") for name, source in given.items()}
+    if isinstance(given, (str, os.PathLike)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and given and all(isinstance(each, (str, os.PathLike)) for each in given):
+        files, given = [*files, *map(str, given)], None
+    paths = [Path(each) for each in files]
+    if twice := next((path for path in paths if sum(path.stem == other.stem for other in paths) > 1), None):
+        raise FewnodeError(f"{twice}: two files of vectors are called {twice.stem!r}; rename one")
+    matrices = {path.stem: read_npy(path) for path in paths}
+    return matrices if given is None else {**matrices, NAMELESS: _matrix(given, NAMELESS)}
+
+
+def read_npy(path: Path) -> Vectors:
+    """A matrix of numbers from an .npy file; Python objects are never loaded."""
+    with readable(path):
+        try:
+            matrix = np.load(path, mmap_mode="r")
+        except DAMAGED as error:
+            raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
+    if not isinstance(matrix, np.ndarray):
+        raise FewnodeError(f"{path}: several arrays, expected an .npy file of one")
+    return _matrix(matrix, str(path))
+
+
+def _matrix(source: Any, what: str) -> Vectors:
+    if isinstance(source, (str, os.PathLike)):
+        return read_npy(Path(source))
+    try:
+        matrix = np.asarray(plain_array(source))
+    except (TypeError, ValueError) as error:
+        raise FewnodeError(f"{what}: no matrix ({one_line(error)})") from None
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise FewnodeError(f"{what}: found {matrix.dtype} {matrix.shape}, expected numbers, a row for each node")
+    with np.errstate(over="ignore"):  # what becomes infinite is refused with its row
+        single: Vectors = matrix.astype(np.float32)
+    return single

@@ -17,14 +17,14 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Relation, is_sparse
 from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency
 from fewnode.tables.classes import choose_classes
+from fewnode.tables.columns import read_vectors
 from fewnode.tables.edges import NO_EDGES, Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import documents
 from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.tables.files import Database, need_columns
 from fewnode.tables.plain import TEXT
 from fewnode.tables.read import Imported, about, texts_of
-from fewnode.tables.rows import ID, NOT_USED, NodeSources, Rows, named_tables, read_nodes
-from fewnode.tables.vectors import read_vectors, with_vectors
+from fewnode.tables.rows import ID, NOT_USED, NodeSources, Rows, named_tables, read_nodes, with_vectors
 
 
 def extend(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.tables.columns import Column, as_cells
+from fewnode.tables.columns import Column, Vectors, as_cells
 from fewnode.tables.files import Database, Source, Table, need_columns, quoted, title
 from fewnode.tables.plain import TEXT
 from fewnode.tables.spec import ImportSpec
@@ -272,6 +272,26 @@ def _distinct(rows: Rows) -> Rows:
     ask(f"CREATE TABLE {relation} AS {kept} ORDER BY row")
     [(count,)] = ask(f"SELECT count(*) FROM {relation}")
     return replace(rows, relation=relation, count=count)
+
+
+def with_vectors(rows: Rows, vectors: Mapping[str, Vectors]) -> Rows:
+    """The same rows with a column more for each matrix. A row of NaN is a missing vector."""
+    for name, matrix in vectors.items():
+        if name in rows.headers or name in rows.beside:
+            raise FewnodeError(f"{rows.name}: there is a column {name!r} already; vectors need a name of their own")
+        count = len(rows) + rows.repeated
+        if len(matrix) not in (len(rows), count):
+            raise FewnodeError(
+                f"{name}: {len(matrix):,} vectors for the {count:,} nodes of {rows.name}; "
+                "expected one for each row, in the same order"
+            )
+        own = matrix if len(matrix) == len(rows) else matrix[rows.origin]
+        missing = np.isnan(own).all(axis=1) if own.shape[1] else np.zeros(len(own), bool)
+        ends = pa.array(np.arange(len(own) + 1) * own.shape[1], pa.int64())
+        values = pa.array(np.ascontiguousarray(own).reshape(-1))
+        cells = pa.LargeListArray.from_arrays(ends, values, mask=pa.array(missing))
+        rows = replace(rows, beside={**rows.beside, name: cells})
+    return rows
 
 
 def named_tables(sources: Any) -> list[tuple[str | None, Source]]:
