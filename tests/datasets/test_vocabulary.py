@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.errors import FewnodeError
-from fewnode.tables.words import choose_vocabulary, encode, words
-from fewnode.tables.words import Vocabulary
+from fewnode.tables.words import Vocabulary, choose_vocabulary, encode, words
 
 
 def matched(text: str, *vocabulary: str) -> list[str]:

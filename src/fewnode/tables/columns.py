@@ -105,7 +105,7 @@ class Column:
         if pc.all(pc.is_in(labels, value_set=pa.array(["true", "false", None], TEXT))).as_py():
             labels = pc.replace_substring(pc.replace_substring(labels, "true", "1"), "false", "0")
         mark, odd = self._reading(labels)
-        if (row := _first(odd)) is not None:
+        if (row := first_row(odd)) is not None:
             told = f"found {labels[row].as_py()!r:.60}, expected a number"
             more = f" ({EMPTY}, or name what stands for that with `missing`)" if mark == "." else ", as most cells"
             raise self.fault(row, told + more)
@@ -149,7 +149,7 @@ class Column:
         elif fit == ["."] and self.spec.decimal is None and pc.all(_match(labels, _GROUPED)).as_py():
             pointed = _count(pc.match_substring(labels, "."))
             unsure = "." if FEWEST_POINTS <= pointed < len(labels) - labels.null_count else None
-        if unsure and (row := _first(pc.match_substring(labels, unsure))) is not None:
+        if unsure and (row := first_row(pc.match_substring(labels, unsure))) is not None:
             told = f"{labels[row].as_py()!r} may be a fraction or thousands; say `decimal` , or `decimal` ."
             raise self.fault(row, told)
         mark = min(odd, key=lambda mark: _count(odd[mark]))
@@ -168,7 +168,7 @@ class Column:
         """The age of each date in days, up to what all of them have in common; NaN where there is none."""
         days = self._days(order)
         if days is None:
-            row = _first(pc.is_null(pc.extract_regex(self.labels, _PARTS[order]))) or 0
+            row = first_row(pc.is_null(pc.extract_regex(self.labels, _PARTS[order]))) or 0
             raise self.fault(row, f"found {self.labels[row].as_py()!r:.60}, expected a date, {order}")
         return -days
 
@@ -205,17 +205,17 @@ class Column:
             rows = known[low : low + SLICE]
             lists = cells.take(pa.array(rows)).combine_chunks()
             if not self.is_list:
-                if (odd := _first(pc.invert(_match(lists, _VECTOR)))) is not None:
+                if (odd := first_row(pc.invert(_match(lists, _VECTOR)))) is not None:
                     what = f"found {lists[odd].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]"
                     raise self.fault(int(rows[odd]), what)
                 lists = pc.split_pattern_regex(pc.utf8_trim(lists, "[], \t"), r"\s*,\s*|\s+")
             lengths, first = pc.list_value_length(lists), not vectors.shape[1]
             width = lengths[0].as_py() if first else vectors.shape[1]
-            if (odd := _first(pc.not_equal(lengths, width or -1))) is not None:
+            if (odd := first_row(pc.not_equal(lengths, width or -1))) is not None:
                 expected = f"{width} as before" if width else "at least one"
                 raise self.fault(int(rows[odd]), f"a vector of {lengths[odd]} numbers, expected {expected}")
             numbers = _single(lists.flatten())
-            if (odd := _first(pa.array(~np.isfinite(numbers)))) is not None:
+            if (odd := first_row(pa.array(~np.isfinite(numbers)))) is not None:
                 found = str(lists.flatten()[odd].as_py())[:40]
                 what = f"number {odd % width + 1} of the vector is {found!r}, expected a finite number"
                 raise self.fault(int(rows[odd // width]), what)
@@ -245,7 +245,7 @@ def _count(mask: pa.ChunkedArray) -> int:
     return pc.sum(mask).as_py() or 0
 
 
-def _first(mask: pa.ChunkedArray) -> int | None:
+def first_row(mask: pa.ChunkedArray) -> int | None:
     """The first row of those, or none."""
     row = int(pc.index(mask, True).as_py())
     return None if row < 0 else row

@@ -19,7 +19,6 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
 from fewnode.naming import two_alike
 from fewnode.relations import Scaling, read_relations
-from fewnode.tables.words import STOP_WORDS
 from fewnode.tables.classes import Classes, choose_classes, several_in_a_cell
 from fewnode.tables.columns import read_vectors
 from fewnode.tables.compact import compact_graph
@@ -31,6 +30,7 @@ from fewnode.tables.roles import ColumnUse, column_uses
 from fewnode.tables.rows import NodeSources, Rows, read_nodes, with_vectors
 from fewnode.tables.spec import SHARES, ImportSpec
 from fewnode.tables.splits import choose_split
+from fewnode.tables.words import STOP_WORDS
 
 MANY = 0.1
 """Share of the texts without a word from which on it is told."""
