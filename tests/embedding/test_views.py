@@ -30,7 +30,7 @@ def test_a_view_is_stretched_until_its_participation_ratio_is_the_rank(h: np.nda
     stretched = centred(h, projection.mean) @ (projection.axes * projection.variance ** projection.power(rank))
     values = np.linalg.svd(stretched.astype(np.float64), compute_uv=False) ** 2
     assert values.sum() ** 2 / (values**2).sum() == pytest.approx(rank, rel=0.01)
-    assert np.allclose(projection.read(h, rank), unit_rows(stretched), atol=1e-5)
+    assert np.allclose(projection.read_all(h, [rank])[0], unit_rows(stretched), atol=1e-5)
 
 
 # --- a vector means something as a whole ----------------------------------------------------------------------------
