@@ -16,8 +16,7 @@ from fewnode._system.sheets import bare, read_table
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Block, Ints, is_sparse
-from fewnode.tables.bag import words
-from fewnode.tables.vocabulary import Match, Reading, Vocabulary, is_code, vocabulary_of
+from fewnode.tables.words import Match, Reading, Vocabulary, is_code, vocabulary_of, words
 
 if TYPE_CHECKING:
     from fewnode.tables.encoder import EncoderSource
