@@ -57,23 +57,6 @@ def test_equal_graphs_have_equal_identity_whatever_their_index_type(star: Graph)
     assert one == other
 
 
-def test_identity_depends_on_labels_and_split(star: Graph) -> None:
-    y = np.array([0, 0, 1, 1])
-    seen = {
-        Dataset(star, labels, split).sha256
-        for labels in (y, 1 - y)
-        for split in (ClassSplit((0,), (), (1,)), ClassSplit((1,), (), (0,)))
-    }
-    assert len(seen) == 4
-
-
-def test_unknown_labels_are_minus_one_and_nothing_below(star: Graph) -> None:
-    split = ClassSplit((0,), (), ())
-    assert Dataset(star, np.array([-1, -1, 0, 0]), split).class_sizes.tolist() == [2]
-    with pytest.raises(FewnodeError, match="unknown labels are written -1"):
-        Dataset(star, np.array([-2, 0, 0, 0]), split)
-
-
 def test_a_class_in_two_parts_is_refused() -> None:
     with pytest.raises(FewnodeError, match="class 3 is in the split twice"):
         ClassSplit((1, 3), (2,), (3,))
@@ -86,11 +69,6 @@ def test_random_split_is_disjoint_complete_and_reproducible() -> None:
     assert sorted(split.train + split.valid + split.test) == list(range(20))
     assert split == ClassSplit.random(y, (50, 20, 30), seed=4)
     assert split != ClassSplit.random(y, (50, 20, 30), seed=5)
-
-
-def test_node_names_must_be_distinct(star: Graph) -> None:
-    with pytest.raises(FewnodeError, match="'a' is given twice"):
-        Dataset(star, np.zeros(4, int), ClassSplit((0,), (), ()), node_names=("a", "b", "a", "c"))
 
 
 def test_masks_mark_the_nodes_of_the_parts(star: Graph) -> None:

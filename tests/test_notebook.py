@@ -37,16 +37,6 @@ def test_the_table_of_answers_begins_with_the_surest(found: Answers) -> None:
     assert found.to_pandas().columns.tolist() == ["node", "label", "probability", "mail", "vpn", "member"]
 
 
-def test_suggestions_are_a_table_of_names(worded: Dataset) -> None:
-    model = fewnode.Estimator("gpn-plus").fit(worded)
-    found = model.ask(worded, {"mail": ["n0"], "vpn": ["n30"]}).next(3)
-    table = found.to_pandas()
-    assert table["node"].tolist() == [each.node for each in found]
-    assert table.columns.tolist() == ["node", "label", "probability", "member", "covers", "purpose"]
-    assert repr(found).startswith(f"<Suggestions: {found[0].node} (")
-    assert f"<td>{found[2].node}</td>" in found._repr_html_()
-
-
 def test_names_are_escaped() -> None:
     evil = "<script>alert(1)</script>\x1b[31m"
     answers = Answers([evil, "b"], [evil], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])

@@ -55,13 +55,3 @@ def test_z_is_for_any_other_head(pyg: object) -> None:
         optimizer.step()
     right = head(z).argmax(dim=1) == pyg.y
     assert right[pyg.test_mask].float().mean() > 0.5, "twice as often as by chance"
-
-
-def test_there_and_back(worded: Dataset) -> None:
-    again = Dataset.from_pyg(worded.to_pyg(sparse=True))
-    assert again.sha256 == worded.sha256
-    assert (again.node_names, again.class_names, again.feature_names) == (
-        worded.node_names,
-        worded.class_names,
-        worded.feature_names,
-    )

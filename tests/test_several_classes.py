@@ -80,15 +80,6 @@ def test_every_class_without_base_classes(data: Dataset) -> None:
     assert (result.provenance["way"], result.provenance["multi_label"]) == (12, True)
 
 
-def test_one_class_a_node_is_a_special_case(planted: Dataset, fitted_plus: Estimator) -> None:
-    result = evaluate("gpn-plus", planted, shot=5, tasks=2, classes="all", several=True)
-    assert result["micro_f1"].mean > 0.5
-    assert result.ece < 0.1
-    scored = evaluate(fitted_plus, planted, tasks=3, several=True)
-    assert scored["average_precision"].mean > 0.6
-    assert {**scored.provenance, "data_sha256": 0}["query"] == 3
-
-
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [

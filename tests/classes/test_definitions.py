@@ -41,12 +41,6 @@ def test_a_description_that_is_the_name_of_a_node_is_told(worded: Dataset) -> No
     )
 
 
-@pytest.mark.parametrize("nodes", [["n3"], [3], "n3 as text", np.arange(100) == 3, np.array([3]), 3])
-def test_nodes_are_given_as_everywhere(worded: Dataset, nodes: Any) -> None:
-    given = Class(yes="n3") if isinstance(nodes, str) else nodes
-    assert Given.of(worded, {"mail": given}).support.tolist() == [3]
-
-
 def test_what_is_not_used_is_named(worded: Dataset) -> None:
     found = Given.of(
         worded, {"mail": "send 100 mails by pigeon", "c17": Class([9], text=""), "vpn": Class([30], text="a tunnel")}
@@ -128,11 +122,6 @@ def test_bad_tables_of_classes_are_refused_with_their_place(
     path.write_text(table)
     with pytest.raises(FewnodeError, match=message):
         Given.read(worded, None, path)
-
-
-def test_without_any_table_there_is_no_class(worded: Dataset) -> None:
-    with pytest.raises(FewnodeError, match="`support` names nodes of each, `classes` describes them"):
-        Given.read(worded, None, None)
 
 
 def test_columns_that_are_not_read_are_named(worded: Dataset, tmp_path: Path) -> None:

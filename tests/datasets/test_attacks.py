@@ -17,7 +17,7 @@ import pytest
 
 from fewnode._system.files import exclusive
 from fewnode.errors import FewnodeError
-from fewnode.formats.sources import import_dataset
+from fewnode.formats.sources import import_dataset, load
 from fewnode.tables.read import read_tables
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])
@@ -111,7 +111,7 @@ def test_defaults_of_graphml_that_fill_the_memory_are_refused(tmp_path: Path) ->
         f'<graphml>{keys}<graph edgedefault="directed">{nodes}<edge source="0" target="1"/></graph></graphml>'
     )
     with pytest.raises(FewnodeError, match="defaults"):
-        import_dataset(path)
+        load(path)
 
 
 def test_a_lock_that_is_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:

@@ -50,16 +50,6 @@ def write_planetoid(folder: Path, network: tuple[np.ndarray, sp.csr_matrix, np.n
     (folder / "ind.cora.test.index").write_text("".join(f"{i}\n" for i in test))
 
 
-def write_npz(path: Path, network: tuple[np.ndarray, sp.csr_matrix, np.ndarray]) -> None:
-    """The layout of graph2gauss and of gnn-benchmark."""
-    edges, x, y = network
-    adj = sp.csr_matrix((np.ones(edges.shape[1], np.float32), tuple(edges)), shape=(N, N))
-    parts = {f"adj_{part}": getattr(adj, part) for part in ("data", "indices", "indptr")}
-    parts |= {f"attr_{part}": getattr(x, part) for part in ("data", "indices", "indptr")}
-    path.parent.mkdir(parents=True)
-    np.savez(path, adj_shape=adj.shape, attr_shape=x.shape, labels=y, **parts)
-
-
 def agrees(data: fewnode.Dataset, network: tuple[np.ndarray, sp.csr_matrix, np.ndarray]) -> None:
     edges, x, y = network
     assert np.array_equal(data.y, y)
@@ -69,20 +59,13 @@ def agrees(data: fewnode.Dataset, network: tuple[np.ndarray, sp.csr_matrix, np.n
     assert found.labels == ["first", "second"]
 
 
-def test_cora_from_its_raw_files(network: tuple, tmp_path: Path) -> None:
-    write_planetoid(tmp_path / "Cora" / "raw", network)
-    data = fewnode.load("cora", root=tmp_path)
+def test_cora_from_its_raw_files(network: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_planetoid(tmp_path / "fewnode" / "public" / "Cora" / "raw", network)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    data = fewnode.load("cora")
     agrees(data, network)
     assert data.name == "Cora"
     assert data.info["unused"] == ["train_mask", "val_mask", "test_mask"]
-
-
-def test_corafull_from_its_raw_file_in_the_cache(
-    network: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    write_npz(tmp_path / "fewnode" / "public" / "CitationFull" / "cora" / "raw" / "cora.npz", network)
-    agrees(fewnode.load("CoraFull"), network)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -57,14 +57,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(content, behaviour)
 
     def _send(self, content: bytes, behaviour: str) -> None:
-        start = 0 if behaviour == "no range" else int((self.headers["Range"] or "bytes=0-")[6:-1])
+        start = int((self.headers["Range"] or "bytes=0-")[6:-1])
         if start >= len(content):
             self.send_error(416)
             return
         self.send_response(206 if start else 200)
         if start:
-            shown = start + (behaviour == "other range")
-            self.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         if behaviour != "no length":
             length = 10**10 if behaviour == "large" else len(content) - start
             self.send_header("Content-Length", str(length))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fewnode import Class
-from fewnode.dataset import ClassSplit, Dataset
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.recognition.question import Question
-from fewnode.review.labelling import unlabelled
-from fewnode.review.suggestions import Suggestion
+from fewnode.review.labelling import Suggestion, unlabelled
 
 
 def asked(model: Estimator, data: Dataset, first: list[int], names: str, no: list[int] | None = None) -> Question:
@@ -44,18 +42,6 @@ def test_suggestions_are_mostly_of_the_classes(model: Estimator, planted: Datase
     assert np.mean(inside) > chance + 0.2
 
 
-def test_without_base_classes_suggestions_are_mostly_of_the_classes(planted: Dataset) -> None:
-    """Two classes of fifteen: chance would be 13 %."""
-    data = replace(planted, split=ClassSplit((), (), ()))
-    model = Estimator("gpn-plus", rank=32).fit(data)
-    inside = []
-    for own in itertools.combinations(range(0, 15, 3), 2):
-        first = [int(node) for c in own for node in np.flatnonzero(planted.y == c)[:2]]
-        found = asked(model, data, first, "aabb").next(8, "learn")
-        inside.append(np.isin(planted.y[rows(planted, found)], own).mean())
-    assert np.mean(inside) > 0.5
-
-
 def test_suggestions_are_new_and_distinct(model: Estimator, planted: Dataset) -> None:
     first = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
     question = asked(model, planted, first, "abc")
@@ -72,9 +58,3 @@ def test_a_choice_among_given_nodes(model: Estimator, planted: Dataset) -> None:
     assert set(rows(planted, question.next(5, "learn", among=[0, 1, 7, 8]))) == {7, 8}
     with pytest.raises(FewnodeError, match="no node left"):
         question.next(5, "learn", among=[0, 1])
-
-
-def test_a_method_without_embedding_is_refused(planted: Dataset) -> None:
-    model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
-    with pytest.raises(FewnodeError, match="gpn-plus"):
-        asked(model, planted, [0, 1], "ab").next(purpose="learn")

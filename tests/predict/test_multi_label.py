@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,13 +107,6 @@ def test_what_makes_no_sense_is_refused(
         recognise(data, classes, [5], model=model, **{"multi_label": True, **more})
 
 
-def test_a_method_that_cannot_tell_members_says_so(data: Dataset) -> None:
-    single = replace(data, labels=None)
-    model = Estimator("sgc", way=2, shot=2).fit(single)
-    with pytest.raises(fewnode.FewnodeError, match="sgc cannot tell whether a node is in none of the classes"):
-        model.ask(single, {"a": [0], "b": [1]}, multi_label=True)
-
-
 def test_only_kinds_that_have_labels_are_claimed_and_suggested(data: Dataset) -> None:
     both = with_words(data)
     model = Estimator("gpn-plus", way=3, shot=3).fit(both)
@@ -130,10 +122,3 @@ def test_only_kinds_that_have_labels_are_claimed_and_suggested(data: Dataset) ->
     asked = model.question(both, Given.of(both, {"h": given["class h"]}))
     assert not any(each.node.startswith("word") for each in asked.next(20))
     assert asked.next(among=["word-1"])[0].node == "word-1"
-
-
-def test_nodes_of_several_known_classes_are_not_suggested(data: Dataset) -> None:
-    seen = data.train_mask | data.valid_mask
-    assert (seen & (data.y < 0)).any()
-    new = next(n for n in data.members(7) if not seen[n])
-    assert not seen[unlabelled(data, np.array([new]))].any()

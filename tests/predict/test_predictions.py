@@ -69,20 +69,6 @@ def ask(model: Estimator, data: Dataset, **how: Any) -> tuple[Answers, list[int]
     return predictions_of(model, data, support, labels, query, **how), support, labels, query
 
 
-def test_an_answer_has_the_probabilities_of_the_model_under_the_names_of_the_tables(
-    model: Estimator, planted: Dataset
-) -> None:
-    told, support, labels, query = ask(model, planted, closed_set=True)
-    assert told.classes == ["mail", "vpn"]
-    assert told.nodes == [planted.node_name(v) for v in query]
-    assert told.support == [(planted.node_name(v), label) for v, label in zip(support, labels, strict=True)]
-    assert told.why is None
-    expected = model.predict_proba(planted.graph, support, labels, query)
-    np.testing.assert_allclose(told.probabilities, expected, atol=1e-6)
-    assert told.probabilities.sum(axis=1) == pytest.approx(1, abs=2e-6)
-    assert (told.closed_set, told.reason) == (True, "asked for")
-
-
 def test_a_table_json_and_python_say_the_same_numbers(model: Estimator, planted: Dataset) -> None:
     told = ask(model, planted)[0]
     assert told.member is not None
@@ -108,13 +94,6 @@ def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dat
     with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is "):
         predictions_of(model, planted, support, [NONE, "mail", "mail"], query)
     assert NONE in predictions_of(model, planted, support, [NONE, "mail", "mail"], query, closed_set=True).labels
-
-
-def test_an_answer_does_not_depend_on_what_else_is_asked(model: Estimator, planted: Dataset) -> None:
-    told, support, labels, query = ask(model, planted)
-    everyone = predictions_of(model, planted, support, labels, range(planted.graph.n))
-    rows = everyone.to_csv().splitlines()
-    assert [rows[0], *(rows[1 + node] for node in query)] == told.to_csv().splitlines()
 
 
 def test_one_class_alone_means_more_like_these(model: Estimator, planted: Dataset) -> None:

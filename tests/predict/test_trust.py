@@ -41,15 +41,6 @@ def test_intervals_cover_where_the_model_is_too_sure_or_too_timid(off: float, rn
     assert (covered.mean(axis=0) >= 0.8).all(), covered.mean(axis=0)
 
 
-def test_answers_narrow_what_is_known(rng: np.random.Generator) -> None:
-    p = np.concatenate([rng.beta(4, 1, 150), rng.beta(1, 4, 300)])
-    few, many = (answers(rng, p, p, count).trust().recall for count in (20, 150))
-    assert few
-    assert many
-    assert many.high - many.low < few.high - few.low
-    assert few.low <= few.value <= few.high
-
-
 def test_nothing_is_said_before_an_answer_was_asked_for(worded: Dataset) -> None:
     asked = untrained(worded).ask(worded, {"mail": Class([3])})
     assert asked.trust()["mail"] == (None, None, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from fewnode._system.kept import Kept
-from fewnode.dataset import ClassSplit, Dataset
+from fewnode.dataset import Dataset
 from fewnode.formats.directory import save_dataset
 from fewnode.formats.sources import load
 from fewnode.model import recognise
@@ -65,13 +64,6 @@ def test_it_is_fitted_once_and_answers_the_same_from_the_cache(home: Path, cache
     assert np.array_equal(first, answer(model, again))
     assert len(fits) == 1
     assert len(list((cache / "models").iterdir())) == 1, "nothing is left beside"
-
-
-def test_base_classes_make_another_model(home: Path, worded: Dataset, fits: list[str]) -> None:
-    untrained(load(str(home)))
-    based = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))
-    assert untrained(based).trained_["classes"]["train"] == ["mail", "vpn"]
-    assert len(fits) == 2
 
 
 def test_what_a_stranger_puts_beside_a_dataset_is_not_read(home: Path, cache: Path, fits: list[str]) -> None:

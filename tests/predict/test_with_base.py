@@ -81,16 +81,3 @@ def test_classes_get_their_shares(model: Estimator, planted: Dataset, closed_set
     assert found.member == pytest.approx(plain.member), "who is a member does not change"
     for name, nodes in given.items():
         assert found.probabilities[nodes, "xy".index(name)].tolist() == [1, 1]
-
-
-def test_true_shares_help_where_one_class_is_rare(model: Estimator, planted: Dataset) -> None:
-    given = new_classes(planted)
-    x, y = (np.flatnonzero(planted.y == c) for c in planted.split.test[:2])
-    asked, truth = [*x[1:3], *y[1:]], ["x"] * 2 + ["y"] * 23
-    right = [
-        np.mean(
-            np.array(fewnode.recognise(planted, given, asked, model=model, closed_set=True, **more).labels) == truth
-        )
-        for more in ({}, {"proportions": {"x": 2 / 25, "y": 23 / 25}})
-    ]
-    assert right[1] >= right[0]

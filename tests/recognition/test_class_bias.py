@@ -31,14 +31,6 @@ def test_it_is_the_optimum(rng: np.random.Generator, ways: int) -> None:
     assert found.sum(axis=1) == pytest.approx(1)
 
 
-def test_equal_answers_stay_equal_and_the_order_within_a_class_stays(rng: np.random.Generator) -> None:
-    p = rng.dirichlet([1, 1], 50)
-    p[7] = p[31]
-    found = in_proportion(p, np.array([0.9, 0.1]), np.ones(50))
-    assert (found[7] == found[31]).all()
-    assert (np.argsort(found[:, 0]) == np.argsort(p[:, 0])).all()
-
-
 def test_a_share_of_nothing_and_nodes_that_count_nothing() -> None:
     p = np.array([[0.9, 0.1], [0.2, 0.8]])
     assert in_proportion(p, np.array([0.0, 1.0]), np.ones(2)).tolist() == [[0, 1], [0, 1]]

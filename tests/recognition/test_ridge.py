@@ -1,11 +1,19 @@
-"""Leave-one-out by its formula against leaving each node out; what it chooses where only one side tells."""
+"""Prototypes by ridge regression, each labelled node left out by a formula; descriptions beside labelled nodes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fewnode.recognition.prototypes import chosen_factors, class_weights, left_out, ridge_prototypes
+from fewnode.recognition.prototypes import (
+    DOUBTED,
+    ODDS,
+    LabelledRows,
+    chosen_factors,
+    class_weights,
+    left_out,
+    ridge_prototypes,
+)
 from fewnode.vectors import unit_rows
 
 
@@ -45,3 +53,11 @@ def test_what_is_no_number_gives_no_prototype_that_looks_like_one(rng: np.random
     found = ridge_prototypes(z, label, class_weights(label))
     assert np.isfinite(found[0]).all()
     assert not np.isfinite(found[1]).any()
+
+
+def test_a_description_that_fits_counts_and_one_of_another_class_does_not() -> None:
+    z, y = np.eye(4, dtype=np.float32)[:2], np.array([0, 1])
+    right, wrong = (LabelledRows.of(z, y, said, y) for said in (z, z[::-1]))
+    assert (right.count[2:] > ODDS / (1 + ODDS)).all()
+    assert (wrong.count[2:] < DOUBTED).all()
+    assert right.count[:2].tolist() == [1, 1], "nodes always count"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fewnode
-from fewnode.recognition.mixing import left_out_ranks, surprise
 
 MULES, N = 12, 600
 
@@ -100,20 +99,3 @@ def test_reasons_name_numbers_and_nothing_that_most_nodes_share(bank: fewnode.Da
     assert reasons.numbers
     assert "3 of 3 examples" in reasons.sentence
     assert not any("status=A" in each.word for each in reasons.words)
-
-
-def test_base_classes_are_answered_from_z_alone() -> None:
-    y = np.repeat(range(12), 20)
-    data = fewnode.Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
-    assert not fewnode.recognise(data, {"mail": [0, 1], "vpn": [25, 26]}).left_out
-
-
-def test_ranks_are_those_of_a_sort() -> None:
-    rng = np.random.default_rng(3)
-    values = rng.integers(0, 50, 4000).astype(np.float32)
-    share = np.array([((values > v).sum() + (values == v).sum() / 2) / values.size for v in values[:20]])
-    np.testing.assert_allclose(surprise(values)[:20], -np.log(share), atol=0.02)
-    columns, support = rng.normal(size=(300, 3)).astype(np.float32), np.array([4, 9, 11])
-    others = np.delete(columns, support, axis=0)
-    expected = [0.5 + (others[:, i] > columns[row, i]).sum() for i, row in enumerate(support)]
-    np.testing.assert_array_equal(left_out_ranks(columns, support, support), expected)

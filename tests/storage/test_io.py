@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
-from fewnode._system.files import atomic_write, exclusive, read_lines, read_text, readable, write_text
+from fewnode._system.files import atomic_write, exclusive, readable, write_text
 from fewnode._system.sheets import bare, csv_text, harmless, read_table
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
@@ -58,25 +58,7 @@ def test_a_dataset_is_never_overwritten(dense: Dataset, tmp_path: Path) -> None:
     save_dataset(dense, tmp_path / "d")
     with pytest.raises(FewnodeError) as error:
         save_dataset(dense, tmp_path / "d")
-    assert str(error.value) == f"{tmp_path / 'd'}: there is a dataset already; choose another --out"
-
-
-def test_every_flipped_bit_and_every_truncation_is_noticed(dense: Dataset, tmp_path: Path) -> None:
-    save_dataset(dense, tmp_path / "d")
-    for path in sorted((tmp_path / "d").iterdir()):
-        good = path.read_bytes()
-        for place in range(0, len(good) * 8, 7):
-            bad = bytearray(good)
-            bad[place // 8] ^= 1 << place % 8
-            path.write_bytes(bad)
-            with pytest.raises(FewnodeError):
-                load_dataset(tmp_path / "d")
-        for length in range(0, len(good), 11):
-            path.write_bytes(good[:length])
-            with pytest.raises(FewnodeError):
-                load_dataset(tmp_path / "d")
-        path.write_bytes(good)
-    assert same(load_dataset(tmp_path / "d"), dense)
+    assert str(error.value) == f"{tmp_path / 'd'}: there is a dataset already; choose another directory"
 
 
 def test_damage_is_named_with_its_file(dense: Dataset, tmp_path: Path) -> None:
@@ -90,50 +72,30 @@ def test_damage_is_named_with_its_file(dense: Dataset, tmp_path: Path) -> None:
     assert load_dataset(tmp_path, check=False).graph.n == 4, "who has just read them through need not do it again"
 
 
-def _gone(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-    del arrays["y"]
-
-
-def _other_labels(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-    arrays["y"] = np.zeros(3, np.int64)
-
-
-def _no_width(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-    meta["x_shape"] = [4]
-
-
-def _other_size(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-    meta["x_shape"] = [5, 2]
-
-
-def _other_split(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-    meta["split"] = {"train": 3}
-
-
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("meta", "arrays", "said"),
     [
-        (_gone, "not a complete dataset ('y')"),
-        (_other_labels, "labels are int64 (3,), expected integers of shape (4,)"),
-        (_no_width, "x_shape: List should have at least 2 items after validation, not 1"),
-        (_other_size, "4 rows, expected 5; 6 places, 6 values"),
-        (_other_split, "split.train: Input should be a valid list, found '3'"),
+        ({}, {"y": None}, "not a complete dataset ('y')"),
+        ({}, {"y": np.zeros(3, np.int64)}, "labels are int64 (3,), expected integers of shape (4,)"),
+        ({"x_shape": [4]}, {}, "x_shape: List should have at least 2 items after validation, not 1"),
+        ({"x_shape": [5, 2]}, {}, "4 rows, expected 5; 6 places, 6 values"),
+        ({"split": {"train": 3}}, {}, "split.train: Input should be a valid list, found '3'"),
     ],
 )
 def test_a_record_whose_checksums_are_right_must_still_be_a_dataset(
-    dense: Dataset, tmp_path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None], said: str
+    dense: Dataset, tmp_path: Path, meta: dict[str, Any], arrays: dict[str, Any], said: str
 ) -> None:
     save_dataset(dense, tmp_path / "d")
-    meta, arrays = read_record(tmp_path / "d", "dataset")
-    change(arrays, meta)
-    write_record(tmp_path / "e", "dataset", meta, arrays)
+    manifest, tensors = read_record(tmp_path / "d", "dataset")
+    forged = {name: array for name, array in (tensors | arrays).items() if array is not None}
+    write_record(tmp_path / "e", "dataset", manifest | meta, forged)
     with pytest.raises(FewnodeError) as error:
         load_dataset(tmp_path / "e")
     assert str(error.value) == f"{tmp_path / 'e'}: {said}"
 
 
 def canonical(meta: dict[str, Any]) -> str:
-    return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(meta, indent=1, ensure_ascii=False) + "\n"
 
 
 def sealed(meta: dict[str, Any]) -> str:
@@ -179,39 +141,6 @@ def test_a_manifest_is_as_it_was_written(tmp_path: Path, text: str) -> None:
     assert str(error.value) == f"{path}: damaged or edited by hand; its checksum does not match"
 
 
-def test_a_manifest_may_be_exactly_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_record(tmp_path, "thing", {"lists": [[], []], "table": {}}, {"x": np.arange(3)})
-    path = tmp_path / "thing.json"
-    size = path.stat().st_size
-    for name, most, said in (
-        ("MAX_BRACKETS", 6, "more than 5 lists and tables, refused"),
-        ("MAX_MANIFEST_BYTES", size, "larger than 0 kB"),
-    ):
-        monkeypatch.setattr(f"fewnode.formats.directory.{name}", most)
-        assert read_record(tmp_path, "thing")[1]["x"].size == 3
-        monkeypatch.setattr(f"fewnode.formats.directory.{name}", most - 1)
-        with pytest.raises(FewnodeError) as error:
-            read_record(tmp_path, "thing")
-        assert str(error.value) == f"{path}: {said}"
-        monkeypatch.undo()
-
-
-def test_tensors_lie_in_the_file_wider_ones_first(tmp_path: Path) -> None:
-    path = tmp_path / "t.safetensors"
-    narrow, wide = np.array([[1, 2], [3, 4]], np.uint8).T, np.array([5.0, 6.0])
-    digest = write_safetensors(path, {"ä": narrow, "b": wide, "a": np.array([7, 8]), "c": np.zeros((0, 3), np.float32)})
-    header = (
-        '{"a":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},'
-        '"b":{"dtype":"F64","shape":[2],"data_offsets":[16,32]},'
-        '"c":{"dtype":"F32","shape":[0,3],"data_offsets":[32,32]},'
-        '"ä":{"dtype":"U8","shape":[2,2],"data_offsets":[32,36]}}'
-    ).encode()
-    header += b" " * (-(8 + len(header)) % 64)
-    body = np.array([7, 8]).tobytes() + wide.tobytes() + bytes([1, 3, 2, 4])
-    assert path.read_bytes() == len(header).to_bytes(8, "little") + header + body
-    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def test_tensors_come_back_by_name(tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
     arrays = {name: np.array([[0, 1, 1], [1, 0, 1]]).astype(code) for name, code in TYPES.items()}
@@ -223,10 +152,9 @@ def test_tensors_come_back_by_name(tmp_path: Path) -> None:
         assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
         assert np.array_equal(found[name], array)
         assert not found[name].flags.writeable
-    header, tensors = read_safetensors(path)
-    assert header == {}
-    assert np.array_equal(tensors["F32"], arrays["F32"])
-    assert sorted(tensors) == sorted(arrays)
+    assert {name: array.tolist() for name, array in load_file(path).items()} == {
+        n: a.tolist() for n, a in arrays.items()
+    }
     save_file({"x": arrays["F32"]}, path, metadata={"step": "3"})
     assert read_safetensors(path)[0] == {"step": "3"}
 
@@ -287,23 +215,6 @@ def test_a_file_is_synced_and_then_its_directory(tmp_path: Path, monkeypatch: py
     assert synced == [(False, (tmp_path / "new" / "file").stat().st_ino), (True, (tmp_path / "new").stat().st_ino)]
     assert len(os.listdir("/proc/self/fd")) == len(before), "and all is closed again"
     assert (tmp_path / "new" / "file").read_bytes() == "ä".encode()
-
-
-def test_a_text_may_be_exactly_so_long(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(b"\xef\xbb\xbf\xc3\xa4b")
-    assert read_text(path, 6) == "äb"
-    with pytest.raises(FewnodeError) as error:
-        read_text(path, 5)
-    assert str(error.value) == f"{path}: larger than 0 kB"
-    path.write_bytes(bytes((1 << 21) + 1))
-    with pytest.raises(FewnodeError) as error:
-        read_text(path, 1 << 21)
-    assert str(error.value) == f"{path}: larger than 2,048 kB"
-    path.write_bytes(b"ab\xff")
-    with pytest.raises(FewnodeError) as error:
-        read_text(path, 3)
-    assert str(error.value) == f"{path}: line 1: byte 2 is not UTF-8; save it as UTF-8"
 
 
 @pytest.mark.parametrize("read", [map_safetensors, read_safetensors])
@@ -408,20 +319,6 @@ def test_a_broken_table_is_named_with_its_place(tmp_path: Path, content: bytes, 
     with pytest.raises(FewnodeError) as error:
         read_table(path, ["node", "class"])
     assert str(error.value) == f"{path}: {said}"
-
-
-@pytest.mark.parametrize("read", [lambda path: read_table(path, ["a"]), lambda path: list(read_lines(path))])
-def test_a_table_is_not_endless(
-    tmp_path: Path, read: Callable[[Path], list[Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "t").write_text("a\nb\n")
-    for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode._system.{module}.MAX_TABLE_BYTES", 4)
-    assert read(tmp_path / "t")
-    for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode._system.{module}.MAX_TABLE_BYTES", 3)
-    with pytest.raises(FewnodeError, match="larger than"):
-        read(tmp_path / "t")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pydantic import create_model
 
 from fewnode.cli.options import Command, options, with_flags
 from fewnode.cli.output import Printing, table
-from fewnode.cli.scale import keep_memory
+from fewnode.cli.source import keep_memory
 from fewnode.errors import FewnodeError, closest
 from fewnode.options import Options, option
 from fewnode.tables.spec import ImportSpec
@@ -215,9 +215,7 @@ def _import_file(source: Path, out: Path, spec: ImportSpec, limit: int | None, p
 class Raw(Target):
     """Raw files."""
 
-    name: str = option(
-        "debian, amazon-clothing, amazon-electronics, dblp or reddit.", ..., metavar="NAME", door="argument"
-    )
+    name: str = option("amazon-clothing, amazon-electronics, dblp or reddit.", ..., metavar="NAME", door="argument")
     raw: Path = option("Directory with the raw files.", ...)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fewnode.cli.options import options
 from fewnode.cli.output import Printing, show
-from fewnode.cli.scale import Cluster
+from fewnode.cli.source import Cluster
 from fewnode.errors import FewnodeError
 from fewnode.options import Options, option
 
@@ -44,18 +44,15 @@ def experiment(asked: Grids, cluster: Processes, say: Printing) -> None:
     (10-way with 6 classes) and a failed one are recorded with the reason, and do not stop the others.
 
     \b
-    A grid is a TOML file; its lists multiply. `fewnode report` shows its parts:
-      [defaults]                       for every part
-      datasets = ["debian", "mine"]    in --data-dir, beside the grid, or here
-      seeds = 10                       0 to 9; or a list
-      tasks = 50
+    A grid is a TOML file; its lists multiply. Python files that it names are run.
       [[compare]]                      also [[sweep]], [[ablation]], [[case]]
+      datasets = ["debian", "mine"]    in --data-dir, beside the grid, or here
       methods = ["gpn", "pn", "my_method.py:Mine"]
       way = [5, 10]
       shot = [3, 5]
+      seeds = 10                       0 to 9; or a list
       [methods.gpn]                    how a method is meant, wherever it is named
       options = { dropout = 0.2 }
-    A grid may name Python files as methods, and running it runs them.
 
     \b
     Example:
@@ -68,17 +65,8 @@ def experiment(asked: Grids, cluster: Processes, say: Printing) -> None:
     grid = read_grids(asked.grids)
     cluster.name_unused(say)
     start = time.monotonic()
-    progress = run(
-        grid,
-        asked.out,
-        cluster.workers,
-        cluster.backend,
-        asked.data_dir,
-        asked.retry,
-        report=lambda progress: say.note(_said(progress)),
-        address=cluster.address,
-        say=say.note,
-    )
+    where = (asked.out, cluster.workers, cluster.backend, asked.data_dir, asked.retry)
+    progress = run(grid, *where, lambda progress: say.note(_said(progress)), cluster.address, say.note)
     counts = {name: getattr(progress, name) for name in COUNTS}
     seconds = round(time.monotonic() - start, 1)
     told = (

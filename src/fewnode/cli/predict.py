@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from fewnode._system.files import write_text
 from fewnode.cli.options import options
 from fewnode.cli.output import OUT_TABLE, OutTable, Printing, Threads, refuse, spare
-from fewnode.cli.scale import Blocks
-from fewnode.cli.source import Source, Tables
+from fewnode.cli.source import Blocks, Source, Tables
 from fewnode.errors import FewnodeError
 from fewnode.options import Options, option
 
@@ -105,42 +104,44 @@ def predict(source: Source, tables: Tables, asked: Answer, blocks: Blocks, threa
     from fewnode.recognition.classes import read_proportions
     from fewnode.recognition.population import left_out
 
+    out = asked.out
     if asked.everything == (asked.query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     if asked.multi_label and asked.proportions:
         raise FewnodeError("--multi-label judges each class on its own: leave out --proportions")
-    beside = asked.out.with_suffix(".support.csv") if asked.out and asked.explain else None
-    spare([asked.out, beside], {"--support": tables.support, "--classes": tables.classes, "--query": asked.query})
-    threads.use()
-    shares = None if asked.proportions is None else read_proportions(asked.proportions)
-    limit = blocks.limit()
-    in_blocks = asked.everything and (limit is not None or blocks.several)
-    if not in_blocks:
+    beside = out.with_suffix(".support.csv") if out and asked.explain else None
+    spare([out, beside], {"--support": tables.support, "--classes": tables.classes, "--query": asked.query})
+    in_blocks = asked.everything and (blocks.memory is not None or blocks.several)
+    if in_blocks:
+        whole = asked.given("transductive", "proportions", "with_base", "expected", "top")
+        refuse([*tables.given("classes"), *whole, *say.given("as_json")], "with --all in blocks")
+    else:
         unused = [*asked.given("resume"), *blocks.given("backend", "address", "workers")]
         refuse(unused, "without --all in blocks (--memory)")
+    threads.use()
+    shares = None if asked.proportions is None else read_proportions(asked.proportions)
+    blocks.limit()
     model, dataset = source.open(say)
     given = tables.read(dataset, asked.multi_label)
     if asked.everything and (others := left_out(dataset, given.support)):
         say.note(f"left out: {others}")
     if in_blocks:
-        refuse([*tables.given("classes"), *say.given("as_json")], "with --all in blocks")
         answers = _in_blocks(source, asked, blocks, given, dataset, say)
-        _warn(answers, asked, say)
         none = ", several of them or none of these" if asked.multi_label else ", or into none of these"
         found = f"every node classified into {_classes(answers)}{'' if answers.closed_set else none}"
     else:
         answers = _judged(model.question(dataset, given, asked.multi_label, asked.with_base), asked, say)
         answers = answers if shares is None else answers.in_proportion(shares)
-        _warn(answers, asked, say)
         say.note(answers.check)
-        say.table(asked.out, answers.to_csv, answers.to_json)
+        say.table(out, answers.to_csv, answers.to_json)
         found = _summary(answers)
-    if answers.why and asked.out:
-        write_text(asked.out.with_suffix(".support.csv"), answers.support_csv())
-    if asked.out:
-        say.note(f"{found}: {asked.out}")
-    if answers.why and not say.as_json:
-        say.note(answers.support_table())
+    if answers.closed_set and answers.member is None:
+        say.note(f"closed set: every node gets one of the classes, since {answers.reason}")
+    if asked.transductive and len(answers.classes) == 1:
+        say.note("--transductive changes nothing: there is one class alone")
+    if answers.why and beside:
+        write_text(beside, answers.support_csv())
+    say.note(f"{found}: {out}" if out else "", answers.support_table() if answers.why and not say.as_json else "")
 
 
 def _judged(question: Question, asked: Answer, say: Printing) -> Answers:
@@ -157,49 +158,26 @@ def _judged(question: Question, asked: Answer, say: Printing) -> Answers:
         rows = np.array(read_query(asked.query, data))
         say.note(unused_columns(asked.query))
     say.note(*question.remarks, blank(data, rows))
-    return question.judge(
-        rows,
-        closed_set=asked.closed_set,
-        threshold=asked.threshold,
-        transductive=asked.transductive,
-        explain=asked.explain,
-        expected=asked.expected,
-        top=asked.top or 0,
-    )
+    how = asked.model_dump(include={"closed_set", "threshold", "transductive", "explain", "expected"})
+    return question.judge(rows, **how, top=asked.top or 0)
 
 
 def _in_blocks(source: Source, asked: Answer, blocks: Blocks, given: Given, dataset: Dataset, say: Printing) -> Answers:
     """The answer from disk to disk, and that for the support nodes, which tell the classes."""
     from fewnode.model.bulk import Bulk, classify
 
-    refuse(asked.given("transductive", "proportions", "with_base", "expected", "top"), "with --all in blocks")
     if not asked.out or source.run is None:
         raise FewnodeError("--all in blocks needs --run and --out")
     if not dataset.graph.home:
         raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
     say.note(*given.remarks)
     blocks.name_unused(say)
-    bulk = Bulk(
-        run=source.run.resolve(),
-        home=dataset.graph.home,
-        support=tuple(given.support.tolist()),
-        labels=tuple(map(str, given.labels)),
-        explain=asked.explain,
-        closed_set=asked.closed_set,
-        threshold=asked.threshold,
-        multi_label=asked.multi_label,
-        rejected=tuple((str(given.names[c]), tuple(nodes.tolist())) for c, nodes in given.no.items()),
-    )
+    nodes, labels = tuple(given.support.tolist()), tuple(map(str, given.labels))
+    rejected = tuple((str(given.names[c]), tuple(rows.tolist())) for c, rows in given.no.items())
+    how = asked.model_dump(include={"closed_set", "threshold", "explain", "multi_label"})
+    bulk = Bulk(source.run.resolve(), dataset.graph.home, nodes, labels, rejected=rejected, **how)
     with blocks.open(asked.out.parent, say) as workers:
         return classify(bulk, asked.out, asked.resume, workers)
-
-
-def _warn(answers: Answers, asked: Answer, say: Printing) -> None:
-    """What the answer is not, although it could be taken for it."""
-    if answers.closed_set and answers.member is None:
-        say.note(f"closed set: every node gets one of the classes, since {answers.reason}")
-    if asked.transductive and len(answers.classes) == 1:
-        say.note("--transductive changes nothing: there is one class alone")
 
 
 def _summary(answers: Answers) -> str:
@@ -208,12 +186,10 @@ def _summary(answers: Answers) -> str:
     if answers.closed_set:
         return f"{len(answers.nodes):,} nodes classified into {_classes(answers)}"
     none = answers.labels.count(NONE)
-    found = f"{len(answers.nodes) - none:,} nodes in {_classes(answers)}"
-    if answers.multi_label:
-        several = sum("|" in label for label in answers.labels)
-        return f"{found}, {several:,} of them in several, {none:,} in none of these"
-    way_out = " (--closed-set gives every node a class)" if none and len(answers.classes) > 1 else ""
-    return f"{found}, {none:,} in none of these{way_out}"
+    several = f", {sum('|' in label for label in answers.labels):,} of them in several" if answers.multi_label else ""
+    way_out = none and len(answers.classes) > 1 and not answers.multi_label
+    advice = " (--closed-set gives every node a class)" if way_out else ""
+    return f"{len(answers.nodes) - none:,} nodes in {_classes(answers)}{several}, {none:,} in none of these{advice}"
 
 
 def _classes(answers: Answers) -> str:

@@ -1,9 +1,11 @@
-"""The model, the network and the classes that `predict`, `suggest`, `evaluate` and `serve` ask about."""
+"""Options that several commands have: the model, the network and the classes asked about, and who does the work."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fewnode.cli.output import Quiet
 from fewnode.errors import FewnodeError
@@ -11,6 +13,7 @@ from fewnode.options import Options, option
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.embedding.workers import Workers
     from fewnode.model.estimator import Estimator
     from fewnode.recognition.classes import Given
 
@@ -75,3 +78,57 @@ def open_run(run: Path, data: str | None, method: str | None, say: Quiet) -> tup
     else:
         recall(model, dataset)
     return model, dataset
+
+
+# --- beyond the memory of one machine, or beyond one machine ---
+
+
+class Cluster(Options):
+    """Who does the work: processes here, or those of a cluster."""
+
+    backend: Literal["local", "ray"] = option("Where the work is done: local, or ray (a cluster).", "local", rare=True)
+    address: str | None = option(
+        "Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.", rare=True
+    )
+    workers: int = option("Processes that work at the same time.", 1, rare=True, ge=1)
+
+    @property
+    def several(self) -> bool:
+        """Whether more than this process works."""
+        return self.backend == "ray" or self.workers > 1
+
+    def name_unused(self, say: Quiet) -> None:
+        if self.backend == "local" and self.address is not None:
+            say.note("--address not used: for --backend ray")
+
+
+class Blocks(Cluster):
+    """How much memory there is, and who makes blocks if they have to fit into it."""
+
+    memory: str | None = option("Stay within so much, such as 6G: everything is read from disk in blocks.", rare=True)
+
+    def limit(self) -> int | None:
+        """The limit in bytes, kept from now on."""
+        return keep_memory(self.memory)
+
+    @contextmanager
+    def open(self, folder: Path, say: Quiet) -> Iterator[Workers]:
+        """Workers: processes here, or of a cluster, if each of its nodes sees the folder."""
+        from fewnode.embedding.workers import Workers, connected
+
+        limit = self.limit()
+
+        if self.backend == "local":
+            yield Workers(self.workers, limit, say.progress())
+        else:
+            with connected(self.address, folder, say.note) as ray:
+                yield Workers(self.workers, limit, say.progress(), ray)
+
+
+def keep_memory(memory: str | None) -> int | None:
+    """The limit that the user set, kept from now on."""
+    from fewnode._system.memory import keep_within, parse_size
+
+    limit = parse_size(memory) if memory else None
+    keep_within(limit)
+    return limit

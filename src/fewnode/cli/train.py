@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewnode.cli.options import options
 from fewnode.cli.output import Printing, Threads
-from fewnode.cli.scale import Blocks
+from fewnode.cli.source import Blocks
 from fewnode.errors import FewnodeError
 from fewnode.options import Options, option
 

@@ -14,7 +14,7 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
@@ -61,7 +61,6 @@ def is_bomb(inflated: int, packed: int) -> bool:
 
 def read_dataset_npz(
     path: Path,
-    fractions: Sequence[float] = (50, 20, 30),
     seed: int = 0,
     directed: Directed = False,
     scale: str | None = None,
@@ -69,7 +68,7 @@ def read_dataset_npz(
 ) -> Dataset:
     """The network of a file.
 
-    Without a class split in it, it gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
+    Without a class split in it, it gets a random one by `seed`. `directed` and `scale` are as in
     `read_relations`. With `room`, a folder for what does not fit, large arrays stay in the file and are read in pieces.
     """
     arrays, unused = read_npz(path, mapped=room is not None)
@@ -96,7 +95,7 @@ def read_dataset_npz(
         data = Dataset(
             graph,
             y,
-            _split(arrays, y) or ClassSplit.random(y, fractions, seed),
+            _split(arrays, y) or ClassSplit.random(y, seed=seed),
             _texts(arrays, "class_names") or (),
             _texts(arrays, "node_names"),
             _texts(arrays, "vocab"),

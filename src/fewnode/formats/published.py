@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import tomllib
 import warnings
-from collections.abc import Sequence
 from hashlib import sha1, sha256
 from importlib import resources
 from pathlib import Path
@@ -69,18 +68,11 @@ def network_of_the_paper(graph: Graph) -> str | None:
     return None
 
 
-def read_published(
-    folder: Path,
-    name: str | None = None,
-    fractions: Sequence[float] = (50, 20, 30),
-    seed: int = 0,
-    directed: bool = False,
-) -> Dataset:
+def read_published(folder: Path, name: str | None = None, seed: int = 0, directed: bool = False) -> Dataset:
     """The network `name` in `folder`, under the authors' name for it or ours; needless if it is the only one there.
 
     The test classes are those of `test.mat`. Those of `train.mat` are dealt by `seed` in the paper's proportion for a
-    network of the paper, else in that of the first two `fractions`. With one file alone, its classes are dealt by all
-    three.
+    network of the paper, else five to two. With one file alone, its classes are dealt 50/20/30.
     """
     name = _choose(folder, name)
     expected = next((e for e in EXPECTED.values() if e.published == name), None)
@@ -100,11 +92,11 @@ def read_published(
             stacked = sp.coo_array(sp.vstack([x for _, _, x in parts.values()]))
             x = sp.csr_array((stacked.data, (nodes[stacked.row], stacked.col)), shape=(n, stacked.shape[1]))
         graph = Graph.from_edges(edges, n, x, directed=directed)
-        split = ClassSplit.random(y, fractions, seed)
+        split = ClassSplit.random(y, seed=seed)
         if len(parts) == len(files):
             test = np.searchsorted(ids, np.unique(parts["test"][1]))
-            shares = expected.split if expected else tuple(fractions)
-            rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares[:2], 0), seed)
+            shares = expected.split[:2] if expected else (50, 20)
+            rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares, 0), seed)
             split = ClassSplit(rest.train, rest.valid, tuple(test.tolist()))
     except FewnodeError as error:
         raise FewnodeError(f"{folder}: {name}: {error}") from None

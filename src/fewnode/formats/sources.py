@@ -6,7 +6,7 @@ import json
 import lzma
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -41,7 +41,7 @@ PUBLIC = {
 
 
 def load(source: str | Path, root: str | Path | None = None) -> Dataset:
-    """A dataset by name, from a dataset directory, or from what `import_dataset` reads.
+    """A dataset by name, from a dataset directory, or from an .npz, GraphML or GML file.
 
     `debian` is built in. `Cora`, `CoraFull`, `Reddit2` and other well-known networks come through PyG's own loaders
     (extra `pyg`). They are fetched once and kept in `root`, by default in the user's cache.
@@ -63,42 +63,37 @@ def load(source: str | Path, root: str | Path | None = None) -> Dataset:
         )
     if root is not None:
         raise FewnodeError(f"{source} is read where it is: leave out root, which is for well-known networks")
+    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
+        from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
+
+        return read_graph(path)
     return import_dataset(path)
 
 
 def import_dataset(
     path: Path,
-    fractions: Sequence[float] = (50, 20, 30),
     seed: int = 0,
     directed: Directed = False,
     name: str | None = None,
     scale: str | None = None,
     room: Path | None = None,
 ) -> Dataset:
-    """A dataset from an .npz, GraphML or GML file, or from a folder of files as the paper's authors publish them.
+    """A dataset from an .npz file, or from a folder of files as the paper's authors publish them.
 
-    `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
-    that of a file takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are
-    scaled (`none` or `log`). With `room`, a folder on a disk, a network of an .npz file may be larger than memory.
+    `seed` deals the classes where the file does not. `name` says which network of a folder is meant; that of a file
+    takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are scaled (`none`
+    or `log`). With `room`, a folder on a disk, a network of an .npz file may be larger than memory.
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
             f"{path}: one table is no network; fewnode data import reads a table of nodes and one of edges"
         )
-    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
-        from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
-
-        ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
-        given = {"directed": ways, "weight_scale": scale, "split": shares, "seed": seed, "name": name}
-        return read_graph(path, **{name: value for name, value in given.items() if value is not None})
-    if path.is_dir():
-        if not isinstance(directed, bool) or scale:
-            raise FewnodeError(
-                f"{path}: published files have neither weights nor kinds of edges; all are directed or none"
-            )
-        return read_published(path, name, fractions, seed, directed)
-    data = read_dataset_npz(path, fractions, seed, directed, scale, room)
-    return replace(data, name=name) if name else data
+    if not path.is_dir():
+        data = read_dataset_npz(path, seed, directed, scale, room)
+        return replace(data, name=name) if name else data
+    if not isinstance(directed, bool) or scale:
+        raise FewnodeError(f"{path}: published files have neither weights nor kinds of edges; all are directed or none")
+    return read_published(path, name, seed, directed)
 
 
 @cache

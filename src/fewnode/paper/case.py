@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
-from fewnode.episodes import EpisodeSampler, Task, TaskSampler
+from fewnode.episodes import EpisodeSampler, TaskSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Ints
 from fewnode.interchange import PARTS
 from fewnode.method import Embeds, SeesTask
 from fewnode.model.estimator import Estimator
+from fewnode.recognition.space import Space
 
 CLOUD = 40
 """Nodes of a class on the map."""
@@ -26,13 +26,19 @@ Vectors = NDArray[np.floating[Any]]
 
 def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -> dict[str, Any]:
     """What the report draws of the first task of the pool: similarities, a map, β against degree, class sizes."""
+    method, space = model.method_, None
+    if isinstance(method, Embeds):
+        space = model.space(data.graph)
+    elif not isinstance(method, SeesTask):
+        raise FewnodeError(f"{model.method} has no embedding to look at")
     sampler = EpisodeSampler(data, "test", way, shot, shot, pool_seed)
     task = sampler[0].task
     label = [int(data.y[task.support[task.support_y == c][0]]) for c in range(task.n_way)]
     members = [np.flatnonzero(data.y == c)[:CLOUD] for c in label]
-    z = _embed(model, data, task, np.concatenate([task.support, task.query, *members]))
+    nodes = np.concatenate([task.support, task.query, *members])
+    z = method.rows_in(data.graph, task, nodes) if space is None else space.embedding.z[nodes]
     support, query, cloud = np.split(z, np.cumsum([task.support.size, task.query.size]))
-    beta = _beta(model, data, task)
+    beta = None if space is None else space.prepare(task).beta
     # β times the number of shots: an embedding of average weight stays where it is, and their mean is the prototype
     weighed = support if beta is None else support * (shot * beta)[:, None]
     prototypes = np.stack([weighed[task.support_y == c].mean(axis=0) for c in range(task.n_way)])
@@ -46,30 +52,15 @@ def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -
             **{name: _rounded(plane.place(rows)) for name, rows in places.items()},
             "cloud_y": np.repeat(np.arange(task.n_way), [nodes.size for nodes in members]).tolist(),
         },
-        "beta": _beta_by_degree(model, data, sampler),
+        "beta": None if space is None else _beta_by_degree(space, data, sampler),
         "class_sizes": {part: data.class_sizes[list(data.split.part(part))].tolist() for part in PARTS},
     }
 
 
-def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
-    """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
-    method = model.method_
-    if isinstance(method, Embeds):
-        return model.space(data.graph).embedding.z[nodes]
-    if isinstance(method, SeesTask):
-        return method.rows_in(data.graph, task, nodes)
-    raise FewnodeError(f"{model.method} has no embedding to look at")
-
-
-def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
-    """The weight of each support node in its prototype, if the method weighs them."""
-    return model.space(data.graph).prepare(task).beta if isinstance(model.method_, Embeds) else None
-
-
-def _beta_by_degree(model: Estimator, data: Dataset, sampler: TaskSampler) -> dict[str, Any] | None:
+def _beta_by_degree(space: Space, data: Dataset, sampler: TaskSampler) -> dict[str, Any] | None:
     """Degree and β of support nodes of many tasks; None for a method that weighs all alike."""
     tasks = [episode.task for episode in sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))]
-    weights = [_beta(model, data, task) for task in tasks]
+    weights = [space.prepare(task).beta for task in tasks]
     beta = np.concatenate([b for b in weights if b is not None] or [np.zeros(0, np.float32)])
     if beta.size == 0 or np.ptp(beta) < 1e-6:
         return None

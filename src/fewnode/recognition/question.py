@@ -28,8 +28,8 @@ from fewnode.vectors import SAMPLE, Probabilities, drawn
 
 if TYPE_CHECKING:
     from fewnode.review.finding import Stop
+    from fewnode.review.labelling import Suggestion
     from fewnode.review.reasons import Reasons
-    from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
 FEWEST = 3
 """Classes whose sizes tell how large another one may be."""

@@ -34,19 +34,14 @@ def draw(found: Answers, kind: str, truth: Dataset | Sequence[str | None] | None
         return _map(found)
     if found.multi_label:
         raise FewnodeError(f"a {kind} picture is of answers with one class a node, not of several (multi_label)")
-    known = _truth(found, truth, kind)
-    return _calibration(found, known) if kind == "calibration" else _precision_recall(found, known)
-
-
-def _truth(found: Answers, truth: Dataset | Sequence[str | None] | None, kind: str) -> list[str | None]:
     if truth is None:
         raise FewnodeError(f"a {kind} picture compares answers with the truth: give truth=, a class for each node")
     if isinstance(truth, Dataset):
-        rows = [truth.node(name) for name in found.nodes]
-        return [truth.class_names[truth.y[row]] if truth.y[row] >= 0 else None for row in rows]
+        labels = [int(truth.y[truth.node(name)]) for name in found.nodes]
+        truth = [truth.class_names[label] if label >= 0 else None for label in labels]
     if len(truth) != len(found.nodes):
         raise FewnodeError(f"{len(truth)} classes in truth for {len(found.nodes)} nodes; expected one a node, or None")
-    return list(truth)
+    return _calibration(found, truth) if kind == "calibration" else _precision_recall(found, truth)
 
 
 def _axes(title: str) -> tuple[Figure, Any]:
@@ -94,23 +89,17 @@ def _calibration(found: Answers, truth: Sequence[str | None]) -> Figure:
     known = np.array([name is not None for name in truth])
     if not known.any():
         raise FewnodeError("none of the nodes has a known class, so there is nothing to compare with")
-    said = found.probability[known]
-    right = np.array([_right(label, name, found.classes) for label, name in zip(found.labels, truth, strict=True)])
-    right = right[known]
+    right = [a == b or (a == NONE and b not in found.classes) for a, b in zip(found.labels, truth, strict=True)]
+    said, hits = found.probability[known], np.array(right)[known]
     place = np.minimum((said * BINS).astype(int), BINS - 1)
     figure, axes = _axes("how often answers are right")
     axes.plot([0, 1], [0, 1], color=OTHERS, lw=1)
     filled = [b for b in range(BINS) if (place == b).any()]
-    x, y = ([float(values[place == b].mean()) for b in filled] for values in (said, right))
-    size = [20 + 180 * float((place == b).mean()) for b in filled]
+    x, y = ([float(values[place == b].mean()) for b in filled] for values in (said, hits))
     axes.plot(x, y, color=COLOURS[0], lw=1)
-    axes.scatter(x, y, s=size, color=COLOURS[0])
+    axes.scatter(x, y, s=[20 + 180 * float((place == b).mean()) for b in filled], color=COLOURS[0])
     axes.set(xlabel="probability that was said", ylabel="share that was right", xlim=(0, 1.02), ylim=(0, 1.02))
     return figure
-
-
-def _right(label: str, truth: str | None, classes: Sequence[str]) -> bool:
-    return label == truth or (label == NONE and truth not in classes)
 
 
 def _precision_recall(found: Answers, truth: Sequence[str | None]) -> Figure:
@@ -123,10 +112,10 @@ def _precision_recall(found: Answers, truth: Sequence[str | None]) -> Figure:
         member = np.array([each == name for each in truth])[known]
         if not member.any():
             continue
-        score = found.probabilities[known, place]
+        score, colour = found.probabilities[known, place], COLOURS[place % len(COLOURS)]
         precision, recall, _ = precision_recall_curve(member, score)
-        mean = average_precision_score(member, score)
-        axes.plot(recall, precision, color=COLOURS[place % len(COLOURS)], label=f"{name}: average precision {mean:.2f}")
+        label = f"{name}: average precision {average_precision_score(member, score):.2f}"
+        axes.plot(recall, precision, color=colour, label=label)
     if not axes.lines:
         raise FewnodeError("truth has no node of any of the classes: " + ", ".join(found.classes[:BINS]))
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))

@@ -8,7 +8,7 @@ narrows the share found most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ from fewnode.graph import Ints
 from fewnode.recognition.classes import Asked
 from fewnode.recognition.population import may_have_class
 from fewnode.recognition.question import Question
-from fewnode.review.suggestions import Suggestion, Suggestions
+from fewnode.review.labelling import Suggestion
 from fewnode.review.trust import BANDS, Estimate, Evidence, bands, evidence
-from fewnode.vectors import unit_rows
+from fewnode.vectors import Floats, unit_rows
 
 DOUBTED = 60
 """Nodes nearest to the threshold, of which some are asked about."""
@@ -45,31 +45,30 @@ class Stop(NamedTuple):
 
 def in_doubt(
     probability: NDArray[np.float64],
-    z: NDArray[np.float32],
-    answered: NDArray[np.float32],
+    z: Callable[[Ints], Floats],
+    answered: Floats,
     count: int,
     threshold: float = 0.5,
     doubted: int = DOUBTED,
-) -> Ints:
+) -> list[int]:
     """The places of so many nodes to ask about: near the threshold, and unlike each other and all that was answered.
 
     >>> z = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
-    >>> in_doubt(np.array([0.5, 0.5, 0.45]), z, z[:1], 2).tolist()
+    >>> in_doubt(np.array([0.5, 0.5, 0.45]), z.__getitem__, z[:1], 2)
     [2, 1]
     """
-    p = probability.clip(LEAST, 1 - LEAST)
-    middle = min(max(threshold, LEAST), 1 - LEAST)
+    p, middle = probability.clip(LEAST, 1 - LEAST), min(max(threshold, LEAST), 1 - LEAST)
     away = np.abs(np.log(p / (1 - p)) - np.log(middle / (1 - middle)))
     some = np.argsort(away, kind="stable")[: max(doubted, count)]
-    rows = unit_rows(z[some])
-    like = (rows @ unit_rows(answered).T).max(axis=1, initial=-1.0)
-    picked: list[int] = []
+    rows = unit_rows(z(some))
+    like, picked = (rows @ unit_rows(answered).T).max(axis=1, initial=-1.0), list[int]()
     for _ in range(min(count, some.size)):
         best = int(like.argmin())
         picked.append(best)
         like = np.maximum(like, rows @ rows[best])
         like[picked] = np.inf
-    return np.asarray(some[picked], np.int64)
+    found: list[int] = some[picked].tolist()
+    return found
 
 
 def ask_next(
@@ -79,15 +78,14 @@ def ask_next(
 
     What was answered about, with yes or with no, is left out. More questions begin with those of fewer.
     """
-    space, place = question.embedded, question.classes.index(label)
-    no = question.given.no.get(place, np.zeros(0, np.int64))
-    answered = np.concatenate([question.given.support[question.given.y == place], no])
-    pool = np.setdiff1d(pool, np.concatenate([question.given.support, no]))
+    space, place, given = question.embedded, question.classes.index(label), question.given
+    no = given.no.get(place, given.support[:0])
+    answered = space.look(np.concatenate([given.support[given.y == place], no])).z
+    pool = pool[~np.isin(pool, np.concatenate([given.support, no]))]
     probability = question.probabilities(np.arange(space.embedding.n))[0][pool, place]
     checks = _checks(evidence(question, label), pool, probability, count // CHECK) if count >= CHECK else []
-    doubt = np.argsort(np.abs(probability - threshold), kind="stable")[: 10 * max(DOUBTED, count)]
-    near = in_doubt(probability[doubt], space.look(pool[doubt]).z, space.look(answered).z, count, threshold)
-    finds, found = doubt[near].tolist(), dict[int, str]()
+    finds = in_doubt(probability, lambda some: space.look(pool[some]).z, answered, count, threshold)
+    found: dict[int, str] = {}
     while len(found) < count and (finds or checks):
         check = bool(checks) and (len(found) % CHECK == CHECK - 1 or not finds)
         found.setdefault((checks if check else finds).pop(0), "check" if check else "find")
@@ -127,7 +125,7 @@ def _scrambled(nodes: Ints) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def find(question: Question, count: int = 10, among: Ints | None = None) -> Suggestions:
+def find(question: Question, count: int = 10, among: Ints | None = None) -> list[Suggestion]:
     """Nodes to ask about so that all members of the classes are found, a class after the other in turn."""
     if question.cannot_tell:
         raise FewnodeError(f"what is in none of the classes cannot be told: {question.cannot_tell}")
@@ -141,7 +139,7 @@ def find(question: Question, count: int = 10, among: Ints | None = None) -> Sugg
         found += [Suggestion(question.data.node_name(row), label, p, None, 0.0, why) for row, p, why in own]
     if not found:
         raise FewnodeError("there is no node left to suggest; name those to choose among")
-    return Suggestions(found)
+    return found
 
 
 def asked_among(question: Question, answers: dict[tuple[str, int], bool]) -> tuple[Asked, ...]:

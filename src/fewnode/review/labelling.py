@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,37 @@ from fewnode.graph import Ints
 from fewnode.recognition.classes import Given
 from fewnode.recognition.population import may_have_class
 from fewnode.recognition.question import Question
-from fewnode.review.suggestions import Suggestion, Suggestions
 from fewnode.vectors import Floats, unit_rows
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
-
 LARGER = 3
 """Of a new class, so many times the nodes that a known one has are looked at, at least: the likeliest."""
 LOOKS = 60
 """Nodes of known classes that tell how far one has to look."""
 BLOCK = 100_000
 """Nodes that are compared with them at a time: there may be millions."""
-
 REJECTED = 200
 """Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
+Doubles = NDArray[np.floating]
 
 
-def suggest(question: Question, count: int = 10, among: Ints | None = None) -> Suggestions:
+class Suggestion(NamedTuple):
+    """A node to ask about: the class it is likeliest in, or is asked about, and P(it is in it), as `judge` has it.
+
+    `member` is P(it is in any class), None where that cannot be told: then `probability` takes for granted that it is
+    in one of them. `covers` is the share of the classes' nodes that it stands for. `purpose` is what the answer is for.
+    """
+
+    node: str
+    label: str
+    probability: float
+    member: float | None
+    covers: float
+    purpose: str
+
+
+def suggest(question: Question, count: int = 10, among: Ints | None = None) -> list[Suggestion]:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
     Nodes whose class training saw count as labelled, unless a support node is one of them. Nodes that are in none of
@@ -52,56 +65,39 @@ def suggest(question: Question, count: int = 10, among: Ints | None = None) -> S
     >>> [s.label for s in model.ask(data, {"mail": [0], "vpn": [25]}).next(1, "learn", among=[30])]
     ['vpn']
     """
-    space, data, own = question.embedded, question.data, question.given.support
+    space, data, given, n_way = question.embedded, question.data, question.given, len(question.classes)
     if count < 1:
         raise FewnodeError(f"count is {count}, expected at least 1")
-    if len(question.classes) == 1 and question.cannot_tell:
+    if n_way == 1 and question.cannot_tell:
         raise FewnodeError(f"there is one class alone, {question.classes[0]!r}: {question.cannot_tell}")
-    no = in_none(question.given)
-    others = no[~np.isin(no, own)][-REJECTED:]
-    candidates = unlabelled(data, own) if among is None else among
-    pool = np.array(list(dict.fromkeys(candidates.tolist())), np.int64)
-    pool = pool[~np.isin(pool, [*own, *no])]
+    no = reduce(np.intersect1d, [given.no.get(c, given.support[:0]) for c in range(n_way)])  # rejected for every class
+    others = np.setdiff1d(no, given.support)[-REJECTED:]
+    pool = unlabelled(data, given.support) if among is None else np.array(list(dict.fromkeys(among.tolist())), np.int64)
+    pool = pool[~np.isin(pool, [*given.support, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among")
-    probability, share = _among_others(question, others, pool)
-    top, total = probability.max(axis=1, keepdims=True), probability.sum(axis=1, keepdims=True)
-    wrong = 1 - top / np.maximum(total, 1e-12)
+    # beside nodes in none of the classes, each a class of its own
+    labelled = np.concatenate([given.support, others])
+    y = np.concatenate([given.y, n_way + np.arange(others.size)])
+    asked = replace(question, given=Given(tuple(range(n_way + others.size)), labelled, y, given.described))
+    probability = asked.among(pool)[:, :n_way]
+    share: Any = probability if asked.cannot_tell else asked.member(pool, 0.5)[:, None] * probability
+    wrong = 1 - probability.max(axis=1, keepdims=True) / np.maximum(probability.sum(axis=1, keepdims=True), 1e-12)
     z, membership = space.embedding.z, space.head.membership
     expected = data.graph.n * (1 if membership is None else membership.class_share)
     counted = likeliest(share, max(count, reach(z, data, expected))) * np.sqrt(np.maximum(wrong, 1e-3))
     weight = (counted / np.maximum(counted.sum(axis=0), 1e-12)).mean(axis=1)  # classes count the same, whatever size
     kept, weight = draw(weight, CANDIDATES)
-    labelled = np.concatenate([own, others])
     chance = share[kept].sum(axis=1) ** (others.size / max(1, labelled.size))
-    first = [int(share[kept, c].argmax()) for c in range(len(question.classes)) if c not in question.given.y]
+    first = dict.fromkeys(int(share[kept, c].argmax()) for c in range(n_way) if c not in given.y)
     rows, known = unit_rows(space.look(pool[kept]).z), unit_rows(space.look(labelled).z)
-    picked, gains = cover(rows, known, weight, chance, count, list(dict.fromkeys(first)))
+    picked, gains = cover(rows, known, weight, chance, count, list(first))
     nodes = pool[kept[picked]]
     probabilities, member = question.probabilities(nodes)
     likely = [question.classes[c] for c in probabilities.argmax(axis=1)]
     any_class = [None] * nodes.size if member is None else member.tolist()
-    own_p = probabilities.max(axis=1).tolist()
-    table = zip(map(data.node_name, nodes.tolist()), likely, own_p, any_class, gains, strict=True)
-    return Suggestions(Suggestion(*row, "learn") for row in table)
-
-
-def _among_others(question: Question, others: Ints, pool: Ints) -> tuple[Any, Any]:
-    """P(class) of nodes beside nodes in none of them, each a class of its own; and that times P(in any), if known."""
-    given, n_way = question.given, len(question.classes)
-    support, y = np.concatenate([given.support, others]), np.concatenate([given.y, n_way + np.arange(others.size)])
-    names = tuple(range(n_way + others.size))
-    asked = replace(question, given=Given(names, support, y, given.described))
-    probability = asked.among(pool)[:, :n_way]
-    if asked.cannot_tell:
-        return probability, probability
-    space = asked.embedded
-    return probability, space.member(asked.prepared, space.look(pool), 0.5)[:, None] * probability
-
-
-def in_none(given: Given) -> Ints:
-    """Nodes that are rejected for every class."""
-    return reduce(np.intersect1d, [given.no.get(place, np.zeros(0, np.int64)) for place in range(len(given.names))])
+    names, own = map(data.node_name, nodes.tolist()), probabilities.max(axis=1).tolist()
+    return [Suggestion(*row, "learn") for row in zip(names, likely, own, any_class, gains, strict=True)]
 
 
 def unlabelled(data: Dataset, support: Ints) -> Ints:
@@ -143,7 +139,7 @@ def likeliest(share: Floats, count: int) -> Floats:
     return found
 
 
-def draw(weight: Floats, count: int) -> tuple[Ints, NDArray[np.floating]]:
+def draw(weight: Floats, count: int) -> tuple[Ints, Doubles]:
     """The rows that have a weight, with it or, of too many, some drawn by weight, which then count the same."""
     some = np.flatnonzero(weight) if weight.any() else np.arange(weight.size)
     if some.size <= count:
@@ -156,8 +152,8 @@ def draw(weight: Floats, count: int) -> tuple[Ints, NDArray[np.floating]]:
 def cover(
     z: Floats,
     labelled: Floats,
-    weight: NDArray[np.floating],
-    chance: NDArray[np.floating],
+    weight: Doubles,
+    chance: Doubles,
     count: int,
     first: Sequence[int] = (),
 ) -> tuple[Ints, list[float]]:

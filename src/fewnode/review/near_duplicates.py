@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from fewnode.graph import Ints
+from fewnode.vectors import unit_rows
 
 ALIKE = 0.9
 """The cosine of two rows of z from which on nodes are one kind."""
@@ -24,38 +25,22 @@ def grouped(z: NDArray[np.float32], count: int | None = None) -> Ints:
     >>> grouped(np.array([[1, 0], [0, 1], [1, 0.1], [-1, 0]], np.float32), count=1).tolist()
     [0, -1, 0, -1]
     """
-    rows = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
-    found = np.full(len(rows), -1, np.int64)
-    begun = 0
+    rows, found, begun = unit_rows(z), np.full(len(z), -1, np.int64), 0
     for low in range(0, len(rows), BLOCK):
         free = low + np.flatnonzero(found[low : low + BLOCK] < 0)
-        like = rows[free] @ rows[free].T >= ALIKE
-        first = _leaders(like)
+        like, taken, first = rows[free] @ rows[free].T >= ALIKE, np.zeros(free.size, bool), list[int]()
+        for i in range(free.size):
+            if not taken[i]:
+                first.append(i)
+                taken |= like[i]
         leaders = free[first] if count is None else free[first][: count - begun]
         begun += leaders.size
-        _join(rows, leaders, low, found)
+        free = low + np.flatnonzero(found[low:] < 0)
+        for part in np.array_split(free, max(1, free.size * leaders.size // (1 << 22))) if leaders.size else ():
+            near = rows[part] @ rows[leaders].T >= ALIKE
+            own = near.any(axis=1)
+            found[part[own]] = leaders[near[own].argmax(axis=1)]
+        found[leaders] = leaders
         if begun == count:
             break
     return found
-
-
-def _leaders(like: NDArray[np.bool_]) -> Ints:
-    """Rows that are alike to no leader before them."""
-    taken, found = np.zeros(len(like), bool), []
-    for i in range(len(like)):
-        if not taken[i]:
-            found.append(i)
-            taken |= like[i]
-    return np.array(found, np.int64)
-
-
-def _join(rows: NDArray[np.float32], leaders: Ints, low: int, found: Ints) -> None:
-    """Give all rows from `low` on that have no group yet that of the first leader they are alike to."""
-    if not leaders.size:
-        return
-    free = low + np.flatnonzero(found[low:] < 0)
-    for part in np.array_split(free, max(1, free.size * leaders.size // (1 << 22))):
-        like = rows[part] @ rows[leaders].T >= ALIKE
-        own = like.any(axis=1)
-        found[part[own]] = leaders[like[own].argmax(axis=1)]
-    found[leaders] = leaders

@@ -18,12 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.graph import Ints
+from fewnode.recognition.calibration import Doubles, sigmoid
 from fewnode.recognition.population import claimable
 from fewnode.recognition.question import Question
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 EDGES = (-9, -7, -6, -5, -4.25, -3.5, -2.75, -2, -1.25, -0.6, 0, 0.6, 1.25, 2, 3)
 """Log-odds between bands."""
@@ -73,19 +71,19 @@ class ClassTrust(NamedTuple):
 class Evidence:
     """What is known of one class: the other nodes' probabilities, and what was answered of those that were asked."""
 
-    probability: Floats
+    probability: Doubles
     """Of each node that nobody answered about."""
-    claimed: Mask
+    claimed: NDArray[np.bool_]
     """Which of them the class claims."""
     found: int
     """Nodes that are known to be in the class."""
-    said: Floats
+    said: Doubles
     """Of each node that was asked: its probability then."""
-    yes: Mask
-    age: Floats
+    yes: NDArray[np.bool_]
+    age: Doubles
     """How many answers came after it."""
 
-    def rates(self, draws: int = DRAWS) -> Floats:
+    def rates(self, draws: int = DRAWS) -> Doubles:
         """Draws (rows) of the share of members in each band (columns), given the answers."""
         band = bands(self.probability)
         nodes, expected = (np.bincount(band, part, BANDS) for part in (None, self.probability))
@@ -94,9 +92,9 @@ class Evidence:
         moved = np.where((POWER < 1) & (expected > 0), np.log(usual + 1e-9) - np.log(expected + 1e-9), 0)
         prior = log_odds(self.said) + moved[asked]
         f = _posterior(prior, asked, self.yes.astype(float), np.exp(-self.age / LASTING), draws)
-        return _sigmoid(log_odds(usual / np.maximum(nodes, 1)) + f)
+        return np.asarray(sigmoid(log_odds(usual / np.maximum(nodes, 1)) + f), np.float64)
 
-    def shares(self, draws: int = DRAWS) -> tuple[Floats, Floats, Floats]:
+    def shares(self, draws: int = DRAWS) -> tuple[Doubles, Doubles, Doubles]:
         """Draws of the number of members, of the share of claims that are right, and of that of members claimed."""
         band, rates, rng = bands(self.probability), self.rates(draws), np.random.default_rng(0)
         inside, outside = (
@@ -116,12 +114,12 @@ class Evidence:
         return ClassTrust(Estimate(value, low, high), precision, recall)
 
 
-def log_odds(p: Floats) -> Floats:
+def log_odds(p: Doubles) -> Doubles:
     p = np.clip(p, 1e-7, 1 - 1e-6)
     return np.asarray(np.log(p / (1 - p)))
 
 
-def bands(p: Floats) -> Ints:
+def bands(p: Doubles) -> Ints:
     """The band of each probability.
 
     >>> bands(np.array([0.0, 0.49, 0.5, 1.0])).tolist()
@@ -130,11 +128,7 @@ def bands(p: Floats) -> Ints:
     return np.asarray(np.digitize(log_odds(p), EDGES))
 
 
-def _sigmoid(x: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
-def _posterior(prior: Floats, band: Ints, yes: Floats, weight: Floats, draws: int) -> Floats:
+def _posterior(prior: Doubles, band: Ints, yes: Doubles, weight: Doubles, draws: int) -> Doubles:
     """Draws of f: of each kind of class from a normal distribution at the mode, then reweighted to what is right."""
     rng, place = np.random.default_rng(0), np.arange(BANDS)
     every, worth = [], []
@@ -143,7 +137,7 @@ def _posterior(prior: Floats, band: Ints, yes: Floats, weight: Floats, draws: in
         inverse = np.linalg.inv(scale**2 * (SHAPES.T @ SHAPES + REST * np.eye(BANDS)))
         f = mean.copy()
         for _ in range(STEPS):  # Newton's method
-            p = _sigmoid(prior + f[band])
+            p = sigmoid(prior + f[band])
             curved = np.diag(np.bincount(band, weight * p * (1 - p), BANDS)) + inverse
             step = np.linalg.solve(curved, np.bincount(band, weight * (yes - p), BANDS) - inverse @ (f - mean))
             f = f + step / max(1.0, np.abs(step).max() / 2)

@@ -7,7 +7,6 @@ class answers to them, and by how much more another one does.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,27 +39,25 @@ def wrong_labels(z: Floats, data: Dataset, count: int = 20, among: Sequence[int]
     names, y = np.unique(data.y[rows], return_inverse=True)
     if names.size < 2:
         raise FewnodeError(f"{data.name} has labels of {names.size} classes; it takes two to disagree")
-    x = unit_rows(z[rows])
+    x, places = unit_rows(z[rows]), np.arange(rows.size)
     fit = left_out_answers(x, y)
-    own, others = fit[np.arange(rows.size), y], fit.copy()
-    others[np.arange(rows.size), y] = -np.inf
+    own, others = fit[places, y], fit.copy()
+    others[places, y] = -np.inf
     suspect = MARGIN * (others.max(axis=1) - own) - own
     if among is not None:
         suspect[~np.isin(rows, np.asarray(among))] = -np.inf
-    found = []
+    found, adj, called = [], data.graph.adj, [data.class_names[c] for c in names]
     for place in np.argsort(-suspect, kind="stable")[: min(count, int(np.isfinite(suspect).sum()))].tolist():
-        c = int(others[place].argmax())
+        row, label, c = int(rows[place]), int(y[place]), int(others[place].argmax())
         members = np.flatnonzero(y == c)
-        nearest = members[int((x[members] @ x[place]).argmax())]
-        likelier, label = data.class_names[names[c]], data.class_names[names[y[place]]]
-        told = f"most like {data.node_name(int(rows[nearest]))} of {likelier}"
-        around = data.graph.adj.indices[slice(*data.graph.adj.indptr[rows[place] : rows[place] + 2])]
-        linked = Counter(data.y[around][data.y[around] >= 0].tolist())
-        if linked:
-            told += f"; of {linked.total()} labelled neighbours {linked[names[y[place]]]} are in {label}, "
-            told += f"{linked[names[c]]} in {likelier}"
+        nearest = rows[members[int((x[members] @ x[place]).argmax())]]
+        told = f"most like {data.node_name(int(nearest))} of {called[c]}"
+        around = data.y[adj.indices[adj.indptr[row] : adj.indptr[row + 1]]]
+        if (known := around[around >= 0]).size:
+            told += f"; of {known.size} labelled neighbours {(known == names[label]).sum()} are in {called[label]}, "
+            told += f"{(known == names[c]).sum()} in {called[c]}"
         agreement = round(float(own[place].clip(0, 1)), 4)
-        found.append(WrongLabel(data.node_name(int(rows[place])), label, agreement, likelier, told))
+        found.append(WrongLabel(data.node_name(row), called[label], agreement, called[c], told))
     return found
 
 

@@ -27,16 +27,13 @@ GUESSED = 0.5
 """The threshold where nothing tells how many nodes are in a class: somebody has to answer before that is known."""
 
 
-class NothingToAsk(FewnodeError):
-    """There is no class, or none that has an example in the dataset."""
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
     """Classes that are made ready for questions about nodes. What of them is not in the network is passed over."""
 
     network: Network
-    question: Question
+    prepared: Question | None
+    """None where there is no class, or none that has an example in the dataset."""
     examples: Mapping[str, Ints]
     rejected: Mapping[str, Ints]
     remarks: Mapping[str, list[str]]
@@ -44,8 +41,6 @@ class Asked:
 
     @classmethod
     def of(cls, network: Network, classes: Mapping[str, GivenClass]) -> Asked:
-        if not classes:
-            raise NothingToAsk('there is no class yet; put one, or give "support" or "descriptions"')
         examples, rejected, remarks = dict[str, Ints](), dict[str, Ints](), dict[str, list[str]]()
         ready: dict[str, Class] = {}
         for name, given in classes.items():
@@ -61,18 +56,22 @@ class Asked:
             examples[name], rejected[name] = yes, no
             compared = [rows[drawn(rows.size, MAX_USED)].tolist() for rows in (yes, no)]
             ready[name] = Class(compared[0], compared[1], given.description)
-        if not ready:
-            raise NothingToAsk("no class has an example that is in this dataset; give one")
-        question = network.question(Given.of(network.data, ready))
-        for remark in question.remarks:
+        question = network.question(Given.of(network.data, ready)) if ready else None
+        for remark in question.remarks if question else []:
             for name, told in remarks.items():
                 if remark.startswith(about := f"class {name!r}: "):
                     told.append(remark.removeprefix(about))
         return cls(network, question, examples, rejected, remarks)
 
     @property
+    def question(self) -> Question:
+        if self.prepared is None:
+            raise FewnodeError('no class has an example here; put a class, or give "support" or "descriptions"')
+        return self.prepared
+
+    @property
     def classes(self) -> list[str]:
-        return self.question.classes
+        return [] if self.prepared is None else self.prepared.classes
 
     def place(self, label: str) -> int:
         if label not in self.classes:
@@ -105,6 +104,8 @@ class Asked:
     @property
     def beta(self) -> tuple[dict[tuple[int, str], float], dict[str, float]]:
         """The weight of each used example, by row and class, and of each description in its prototype."""
+        if self.prepared is None or not self.network.embeds:
+            return {}, {}
         given, names, beta = self.question.given, self.classes, self.question.prepared.beta.tolist()
         nodes = zip(given.support.tolist(), map(str, given.labels), strict=True)
         said = [] if given.described is None else [names[c] for c in given.described.y.tolist()]
@@ -112,11 +113,11 @@ class Asked:
 
     def prototypes(self) -> dict[str, tuple[float, float]]:
         """The place of each prototype on the map."""
-        prepared, picture = self.question.prepared, self.network.picture
-        beta, labels = np.asarray(prepared.beta, np.float32), np.array([label for _, label in self.question.support])
-        found, keep = dict[str, tuple[float, float]](), self.question.embedded.kept
-        if picture is None:
+        found, picture = dict[str, tuple[float, float]](), self.network.picture
+        if self.prepared is None or picture is None:
             return found
+        prepared, keep = self.question.prepared, self.question.embedded.kept
+        beta, labels = np.asarray(prepared.beta, np.float32), np.array([label for _, label in self.question.support])
         for name in self.classes:
             z = (beta[labels == name] @ prepared.given.z[labels == name])[None]
             x, y = keep(("beside", picture.how, z.tobytes()), partial(picture.beside, z))[0].tolist()

@@ -14,7 +14,6 @@ from fewnode.model.estimator import Estimator
 from fewnode.naming import alike
 from fewnode.service import bodies as b
 from fewnode.service.answers import Reloaded
-from fewnode.service.asked import NothingToAsk
 from fewnode.service.log import Log, time_of
 from fewnode.service.moment import Json, Moment
 from fewnode.service.network import Network
@@ -95,9 +94,7 @@ class Desk:
         if nodes != before:
             network, _ = _grown(network if nodes[: len(before)] == before else network.first, state)
         then = Moment(state, network, self.log.next_version)
-        if state.classes:
-            with suppress(NothingToAsk):
-                _ = then.asked
+        _ = then.asked
         return then
 
     def _kept(self) -> Json:

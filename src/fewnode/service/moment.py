@@ -18,7 +18,7 @@ from fewnode.methods.table import written
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
-from fewnode.service.asked import MAX_USED, Asked, NothingToAsk
+from fewnode.service.asked import MAX_USED, Asked
 from fewnode.service.map import claims_file
 from fewnode.service.network import Network, NotFound
 from fewnode.service.search import Search
@@ -79,42 +79,26 @@ class Moment:
 
     def class_list(self) -> list[Json]:
         """Each class with β of what stands for it, its place on the map, and what was not understood."""
-        network, asked = self.network, None
-        if not self.state.classes:
-            return []
-        beta, said, places = dict[tuple[int, str], float](), dict[str, float](), dict[str, tuple[float, float]]()
-        try:
-            asked = self.asked
-        except NothingToAsk:  # no class has an example in this dataset; each says so
-            remarks = {name: ["no example is in this dataset"] for name in self.state.classes}
-        else:
-            remarks = dict(asked.remarks)
-            if network.embeds:
-                (beta, said), places = asked.beta, asked.prototypes()
-        found = []
-        for name, given in self.state.classes.items():
-            rows = {node: network.row(node) if network.has(node) else None for node in given.support}
-            examples = [
-                {
-                    "node": node,
-                    "beta": None if row is None else beta.get((row, name)),
-                    "position": None if row is None else network.position(row),
-                }
-                for node, row in rows.items()
-            ]
-            found.append(
-                {
-                    "name": name,
-                    "description": given.description,
-                    "description_beta": said.get(name),
-                    "support": examples,
-                    "position": places.get(name),
-                    "remarks": remarks[name],
-                    "rejected": given.rejected,
-                    "answers": len(given.verdicts),
-                }
-            )
-        return found
+        network, (beta, said), places = self.network, self.asked.beta, self.asked.prototypes()
+
+        def example(node: str, label: str) -> Json:
+            row = network.row(node) if network.has(node) else -1  # which is no row
+            place = network.position(row) if row >= 0 else None
+            return {"node": node, "beta": beta.get((row, label)), "position": place}
+
+        return [
+            {
+                "name": name,
+                "description": given.description,
+                "description_beta": said.get(name),
+                "support": [example(node, name) for node in given.support],
+                "position": places.get(name),
+                "remarks": self.asked.remarks[name],
+                "rejected": given.rejected,
+                "answers": len(given.verdicts),
+            }
+            for name, given in self.state.classes.items()
+        ]
 
     # --- questions about nodes ---
 
@@ -152,12 +136,12 @@ class Moment:
 
     def claims(self, body: b.PageOfClaims) -> Json:
         self.refuse_unknown(body.label)
-        found = self.table(body).page(body) if self.state.classes else {"total": 0, "rows": []}
+        found = self.table(body).page(body) if self.asked.classes else {"total": 0, "rows": []}
         return {"version": self.version, **found}
 
     def trust(self, body: b.AskTrust) -> Json:
         self.refuse_unknown(body.label)
-        if not self.state.classes:
+        if not self.asked.classes:
             return {"version": self.version, "classes": {}, "none": self.network.n}
         table = self.table(body)
         classes = {name: table.trust(name) for name in (table.classes if body.label is None else [body.label])}
@@ -185,10 +169,7 @@ class Moment:
                 **found,
                 "examples": [{"class": name, "node": network.data.node_name(row)} for name, row in typical],
             }
-        try:
-            known = self.asked.classes
-        except NothingToAsk:
-            known = []
+        known = self.asked.classes
         if len(known) < 1 + (not network.open_set):
             return found
         found["trust"] = self.trust(b.AskTrust(**{name: getattr(body, name) for name in b.Judging.model_fields}))
@@ -258,7 +239,7 @@ class Moment:
     # --- files ---
 
     def map_claims(self, how: b.Judging) -> bytes:
-        if not self.state.classes:
+        if not self.asked.classes:
             return claims_file(np.full(self.network.n, -1), [], self.version)
         table = self.table(how)
         return claims_file(table.place, table.classes, self.version)
