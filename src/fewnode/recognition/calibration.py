@@ -312,7 +312,7 @@ def membership_rows(
     for task, outside in asked:
         queries, prepared = np.concatenate([task.query, outside]), space.prepare(task.task)
         near = space.near(prepared, space.look(queries))
-        shots = prepared.shots[near.argmax(axis=1)]
+        shots = prepared.given.shots[near.argmax(axis=1)]
         around = np.zeros(queries.size) if crowd is None else crowd[np.searchsorted(nodes, queries)]
         shape = np.full((queries.size, 2), (np.log(task.n_way), 1.0))
         rows.append(np.column_stack([near.max(axis=1), around, np.log(np.maximum(shots, 1)), shots == 0, shape]))
