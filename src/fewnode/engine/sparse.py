@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from fewnode.engine import loops
 from fewnode.graph import Attributes, Graph, is_sparse
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 WIDE = 256
 """Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
@@ -112,12 +108,3 @@ def inverse_root(strength: NDArray[Any], dtype: type[np.floating[Any]] = np.floa
 def operand(matrix: Attributes, dtype: DTypeLike = np.float32) -> CSR | NDArray[Any]:
     """A sparse or dense matrix as products read it, on the same memory where that can be."""
     return CSR.of(matrix, dtype) if is_sparse(matrix) else matrix.astype(dtype, copy=False)
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """A tensor on the memory of `array`, which may be read-only: nothing here writes to it."""
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)
