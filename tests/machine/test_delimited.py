@@ -4,6 +4,7 @@ import pytest
 
 from fewnode._system.sheets import (
     MAX_COLUMNS,
+    column_names,
     first_lines,
     recognise_separator,
     rows,
