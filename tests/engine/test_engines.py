@@ -180,7 +180,7 @@ def test_pyg_encoders_see_exactly_their_receptive_field(name: str, directed: boo
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 5)).astype(np.float32)
     graph = Graph.from_edges(rng.integers(0, 60, (2, 70)), 60, x, directed=directed)
-    encoder = ModuleEncoder(models.GCN(5, 4, 2, 3)) if name == "gcnconv" else pyg_encoder(name, 5, (4, 3), 0.0)
+    encoder = ModuleEncoder(models.GCN(5, 4, 2, 3), hops=2) if name == "gcnconv" else pyg_encoder(name, 5, (4, 3), 0.0)
     encoder.eval()
     nodes = np.array([3, 50, 17])
     around = Neighbourhood.of(graph, nodes, encoder.hops)

@@ -22,7 +22,7 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
-from fewnode.tables.bag import choose_vocabulary, encode
+from fewnode.tables.words import choose_vocabulary, encode
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_SKIPPED = 1_000_000

@@ -26,7 +26,7 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph, Ints, dense_blocks
 from fewnode.paper.records import counted, fault, find_raw, read_whole
-from fewnode.tables.vectors import DAMAGED
+from fewnode.tables.columns import DAMAGED
 
 MAX_MAP_BYTES, MAX_GRAPH_BYTES = 1 << 28, 1 << 32
 _BLOCK, _NOWHERE = 1 << 13, (1 << 31) - 1
