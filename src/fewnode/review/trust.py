@@ -164,7 +164,8 @@ def evidence(question: Question, label: str) -> Evidence:
     rows = np.flatnonzero(claimable(question.data, given.support))
     own = given.support[given.y == c]
     rows = rows[~np.isin(rows, np.concatenate([own, given.no.get(c, own[:0])]))]
-    probabilities, member = question.probabilities(rows)
+    everyone, in_any = question.everyone
+    probabilities, member = everyone[rows], None if in_any is None else in_any[rows]
     claimed = probabilities[:, c] >= 0.5
     if member is not None and not question.several:
         claimed = (probabilities.argmax(axis=1) == c) & (member >= 0.5)

@@ -25,7 +25,7 @@ from fewnode.recognition.classes import Asked
 from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
 from fewnode.review.near_duplicates import grouped
-from fewnode.review.trust import trust
+from fewnode.review.trust import ClassTrust, trust
 from fewnode.scores import wilson
 from fewnode.service.asked import Asked as Classes
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
@@ -193,10 +193,14 @@ class Table:
                     found.append(Asked(name, network.row(node), said.probability, said.yes, purpose, at))
         return replace(self.asked.question, asked=tuple(found))
 
+    @cached_property
+    def _trusts(self) -> dict[str, ClassTrust]:
+        return trust(self._question)
+
     def trust(self, label: str) -> dict[str, Any]:
         """By the answers that were asked for, by the model, and by the labels that the data knows."""
         place, question = self.asked.place(label), self._question
-        estimates, enough = trust(question)[label], stop(question, label)
+        estimates, enough = self._trusts[label], stop(question, label)
         points: list[dict[str, Any]] = []
         if self.judged.member is not None and not self.judged.closed_set:
             probability = self.judged.probabilities[:, place].copy()
