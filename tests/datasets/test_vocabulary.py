@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.errors import FewnodeError
-from fewnode.tables.bag import choose_vocabulary, encode, words
-from fewnode.tables.vocabulary import Vocabulary
+from fewnode.tables.words import Vocabulary, choose_vocabulary, encode, words
 
 
 def matched(text: str, *vocabulary: str) -> list[str]:
@@ -86,5 +85,5 @@ def test_words_that_do_not_fit_are_counted_in_files(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in rng.integers(0, 400, 9)) for _ in range(300)]
     whole = choose_vocabulary(texts, size=120)
-    monkeypatch.setattr("fewnode.tables.bag.MAX_HELD", 50)
+    monkeypatch.setattr("fewnode.tables.words.MAX_HELD", 50)
     assert choose_vocabulary(texts, size=120) == whole
