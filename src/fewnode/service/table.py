@@ -32,7 +32,6 @@ from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.search import Search
 from fewnode.service.state import State
 
-Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
 TYPES = {"probability": "double", "member": "double", "degree": "int64", "threshold": "double", "closed_set": "bool"}
@@ -263,8 +262,7 @@ class Table:
 
     def question(self, name: str, row: int) -> dict[str, Any]:
         own = float(self.judged.probabilities[row, self.asked.place(name)])
-        known = self.search.network.known(row)
-        return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}
+        return {**self.search.brief(row), "class": name, "probability": own, "known": self.search.network.known(row)}
 
     def _in_doubt(self, name: str, pool: Ints, count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
         if not count or not pool.size:
@@ -283,7 +281,7 @@ class Table:
         return [(row, "find", "the likeliest one that nobody answered for") for row in rows.tolist()]
 
 
-def _curve(probability: Doubles, compared: Doubles) -> list[dict[str, Any]]:
+def _curve(probability: NDArray[np.float64], compared: NDArray[np.float64]) -> list[dict[str, Any]]:
     """How many nodes are claimed at each threshold, and precision and recall to expect, if probabilities are right."""
     found, total, open_to = [], float(probability.sum()), compared >= 0
     probability, compared = probability[open_to], compared[open_to]
