@@ -49,7 +49,7 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     for place, tiles in mixture.diffused(graph):
         h = tiles.whole()
         rank = next(view.rank for view in mixture.weight if view[:2] == place)
-        z = ViewProjection.of(h[sampled(graph.n)]).read(h, rank)
+        z = ViewProjection.of(h[sampled(graph.n)]).read_all(h, [rank])[0]
         for own, task in zip(kernels, tasks, strict=True):
             rows = torch.from_numpy(z[np.concatenate([task.support, task.query])])
             own.append(rows @ rows[: task.support.size].T)

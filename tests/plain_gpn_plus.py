@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.embedding.attributes import inverse_document_frequency, scale
-from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.diffusion import WALK, Diffusion
 from fewnode.embedding.directions import EXACT, EXTRA, ROUNDS, Axes, normal_numbers
 from fewnode.embedding.mixture import Made, MixedViews
 from fewnode.embedding.practice import PracticeTasks
@@ -133,7 +133,7 @@ def plain_fusion(rows: Array, rank: int) -> ViewFusion:
 def plain_diffusion(graph: Graph, diffusion: Diffusion, z: Array) -> Array:
     """Step by step, by a matrix that is made for it."""
     adj = sp.csr_array(graph.adj, dtype=np.float32)
-    if diffusion.walk:
+    if diffusion.over == WALK:
         matrix = sp.diags_array(1 / np.maximum(graph.degree, 1)) @ adj
     else:
         root = sp.diags_array((graph.degree + 1.0) ** -0.5)

@@ -7,7 +7,6 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
-from fewnode.model.model_files import load_model
 from fewnode.nodes import classes
 from fewnode.train import History
 
@@ -64,13 +63,6 @@ def test_another_width_is_refused(model: Estimator, star: fewnode.Graph) -> None
         model.predict_proba(star, [0], ["a"], [1])
 
 
-def test_models_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FewnodeError, match="no such run"):
-        load_model(tmp_path / "nowhere")
-    with pytest.raises(FewnodeError, match="no model in it"):
-        load_model(tmp_path)
-
-
 # --- following a training -----------------------------------------------------------------------------------------
 
 SHORT = {"way": 3, "shot": 2, "episodes": 25, "dropout": 0.5}
@@ -112,12 +104,3 @@ def test_what_is_raised_at_a_step_ends_the_training(method: str, planted: Datase
     assert continued.trained_["history"] == whole.trained_["history"]
     with pytest.raises(FewnodeError, match="was trained with way = 3, not 2"):
         Estimator(method, **{**SHORT, "way": 2}).fit(planted, checkpoints=tmp_path)
-
-
-def test_nothing_is_printed_unless_asked(planted: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    Estimator("gpn", **SHORT).fit(planted)
-    assert capsys.readouterr() == ("", "")
-    Estimator("gpn", **SHORT).fit(planted, verbose=True)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "training  20/25  loss " in said.err

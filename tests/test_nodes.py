@@ -208,22 +208,6 @@ def test_pyg_data_can_be_fitted_embedded_and_evaluated(model: Estimator, planted
         fewnode.evaluate(model, planted.graph)
 
 
-def test_an_evaluation_asks_what_the_model_was_trained_for(planted: Dataset) -> None:
-    model = Estimator(Nearest, way=4, shot=3, query=2).fit(planted)
-    asked = fewnode.evaluate(model, planted).to_json()
-    assert (asked["way"], asked["shot"], asked["query"], asked["tasks"]) == (4, 3, 3, 50)
-    few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid, planted.split.test[:3]))
-    assert fewnode.evaluate(model, few).to_json()["way"] == 3, "there are no more test classes"
-    assert fewnode.evaluate(model, few, way=2, shot=1).to_json()["shot"] == 1
-    for wrong in ({"way": 0}, {"shot": 0}, {"query": 0}):
-        with pytest.raises(FewnodeError, match="at least 1"):
-            fewnode.evaluate(model, planted, **wrong)
-    with pytest.raises(FewnodeError, match="tasks: found 0, expected at least 1"):
-        fewnode.evaluate(model, planted, tasks=0)
-    with pytest.raises(FewnodeError, match="a pool has its own tasks"):
-        fewnode.evaluate(model, planted, shot=3, tasks=9, pool=EpisodeSampler(planted, "test", 2, 1).take(3))
-
-
 @pytest.mark.parametrize(("given", "meant"), [("6", "00006"), ("00007", "7"), ("8.0", "8"), ("Nine", "nine")])
 def test_a_name_as_a_spreadsheet_changes_it_is_recognised(given: str, meant: str) -> None:
     graph = Graph.from_edges([[0], [1]], 4)

@@ -1,4 +1,4 @@
-"""A PyG `Data` where a network is asked for, its masks where nodes are, and z as a tensor for a head of one's own."""
+"""A PyG `Data` where a network is asked for, and its masks where nodes are."""
 
 from __future__ import annotations
 
@@ -42,16 +42,3 @@ def test_the_same_through_scikit_learn_and_recognise(pyg: object) -> None:
     assert model.score(test, pyg.y[test]) > 0.8
     found = fewnode.recognise(pyg, {"mail": train & (pyg.y == 0), "vpn": train & (pyg.y == 1)}, query=test)
     assert len(found.labels) == int(test.sum())
-
-
-def test_z_is_for_any_other_head(pyg: object) -> None:
-    z = torch.tensor(fewnode.Estimator("gpn-plus").fit(pyg).embedding(pyg))
-    assert z.shape[0] == pyg.num_nodes
-    head = torch.nn.Linear(z.shape[1], 4)
-    optimizer = torch.optim.Adam(head.parameters(), lr=0.1)
-    for _ in range(50):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(head(z[pyg.train_mask]), pyg.y[pyg.train_mask]).backward()
-        optimizer.step()
-    right = head(z).argmax(dim=1) == pyg.y
-    assert right[pyg.test_mask].float().mean() > 0.5, "twice as often as by chance"

@@ -109,14 +109,11 @@ class Dataset(Shown):
         object.__setattr__(self, "class_names", names)
         if top >= len(names):
             raise FewnodeError(f"class {top} has no name: there are {len(names)} class names")
-        nodes, features = f"{n} nodes", f"{self.graph.n_features} features"
-        for what, texts, of in (
-            ("node names", self.node_names, nodes),
-            ("feature names", self.feature_names, features),
-            ("texts", self.texts, nodes),
-        ):
-            if texts is not None and len(texts) != int(of.split()[0]):
-                raise FewnodeError(f"{len(texts)} {what} for {of}")
+        of_features = ("feature names", self.feature_names, self.graph.n_features, "features")
+        of_nodes = [("node names", self.node_names, n, "nodes"), ("texts", self.texts, n, "nodes")]
+        for what, texts, count, of in (*of_nodes, of_features):
+            if texts is not None and len(texts) != count:
+                raise FewnodeError(f"{len(texts)} {what} for {count} {of}")
         if self.node_names is not None and len(self.node_id) < n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")

@@ -184,10 +184,11 @@ def _tasks(
     method: object, data: Dataset, asked: Asked, pool: Sequence[Episode] | None
 ) -> tuple[dict[str, Any], Iterable[Sequence[Any]], Ints | None]:
     """What the tasks are like, the tasks in batches, and the nodes among which classes have their shares, if known."""
+    sampler: Any
     if pool is not None:
         shape: dict[str, Any] = pool_shape(pool)
-        own: dict[str, Any] = {**shape, "tasks": len(pool)}
-        if wrong := [name for name, value in own.items() if getattr(asked, name) not in (None, value)]:
+        own = {**shape, "tasks": len(pool)}.items()
+        if wrong := [name for name, value in own if getattr(asked, name) not in (None, value)]:
             raise FewnodeError("a pool has its own tasks", remedy=f"leave out `{'`, `'.join(wrong)}`")
         if not pool:
             raise FewnodeError("at least one task is needed, and the pool has none")
@@ -195,46 +196,36 @@ def _tasks(
     if asked.classes == "all":
         shot, draws = 5 if asked.shot is None else asked.shot, asked.tasks or DRAWS
         classes, left_out = large_classes(data, shot, asked.several)
-        sampler: AllClassesSampler | SeveralSampler = (
-            SeveralSampler(data, classes.tolist(), None, shot, asked.query, asked.seed)
-            if asked.several
-            else AllClassesSampler(data, shot, asked.seed, asked.query)
-        )
-        about: dict[str, Any] = {"way": sampler.n_way, "shot": shot, "query": asked.query, "pool_seed": asked.seed}
-        about |= {"protocol": ALL_CLASSES, "draws": draws, "left_out": list(left_out)}
-        population = sampler.labelled if isinstance(sampler, SeveralSampler) else None
-        return about, ([sampler[t]] for t in range(draws)), population
-    count = asked.tasks or TASKS
-    way, shot, query = trained_for(method, data, asked.way, asked.shot, asked.query)
-    shape = {"way": way, "shot": shot, "query": query, "queries": asked.queries}
+        if asked.several:
+            sampler = SeveralSampler(data, classes.tolist(), None, shot, asked.query, asked.seed)
+        else:
+            sampler = AllClassesSampler(data, shot, asked.seed, asked.query)
+        shape = {"way": sampler.n_way, "shot": shot, "query": asked.query, "pool_seed": asked.seed}
+        shape |= {"protocol": ALL_CLASSES, "draws": draws, "left_out": list(left_out)}
+        return shape, ([sampler[t]] for t in range(draws)), sampler.labelled if asked.several else None
+    way, shot, query = asked_shape = _shape(method, data, asked)
+    query = max(shot, 5) if asked.described is not None and asked.query is None else query
+    count, shape = asked.tasks or TASKS, {"way": way, "shot": shot, "query": query, "queries": asked.queries}
     if asked.described is not None:
-        shape["query"] = max(shot, 5) if asked.query is None else query
-        tasks: Sequence[Any] = described_tasks(
-            data, data.split.test, asked.described, (way, shot, shape["query"]), count, asked.seed
-        )
-    elif asked.several:
-        several = SeveralSampler(data, data.split.test, way, shot, query, asked.seed)
-        tasks = [several[t] for t in range(count)]
+        tasks = described_tasks(data, data.split.test, asked.described, (way, shot, query), count, asked.seed)
+        return shape, [tasks], None
+    if asked.several:
+        sampler = SeveralSampler(data, data.split.test, *asked_shape, asked.seed)
     else:
-        tasks = tasks_of_test(data, (way, shot, query), asked.seed, asked.queries).take(count)
-    return shape, [tasks], None
+        sampler = tasks_of_test(method, data, asked)
+    return shape, [[sampler[t] for t in range(count)]], None
 
 
-def trained_for(
-    method: object, data: Dataset, way: int | None, shot: int | None, query: int | None
-) -> tuple[int, int, int]:
-    """N, K and M: what is asked or, where nothing is, what the method was trained for. M is K."""
-    if way is None:
-        way = max(2, min(getattr(method, "way", 5), len(data.split.test)))
-    shot = getattr(method, "shot", 5) if shot is None else shot
-    return way, shot, shot if query is None else query
-
-
-def tasks_of_test(
-    data: Dataset, shape: tuple[int, int, int], seed: int = 0, queries: str = "balanced"
-) -> EpisodeSampler:
+def tasks_of_test(method: object, data: Dataset, asked: Asked) -> EpisodeSampler:
     """Tasks of the test classes, of one class a node."""
-    return EpisodeSampler(data, "test", *shape, seed, queries == "long-tail")
+    return EpisodeSampler(data, "test", *_shape(method, data, asked), asked.seed, asked.queries == "long-tail")
+
+
+def _shape(method: object, data: Dataset, asked: Asked) -> tuple[int, int, int]:
+    """N, K and M: what is asked or, where nothing is, what the method was trained for. M is K."""
+    way = asked.way or max(2, min(getattr(method, "way", 5), len(data.split.test)))
+    shot = getattr(method, "shot", 5) if asked.shot is None else asked.shot
+    return way, shot, shot if asked.query is None else asked.query
 
 
 class _Tally:
@@ -315,8 +306,7 @@ def fit_without_base(method: str | type, data: Dataset, seed: int = 0, options: 
     if isinstance(made, Embeds) and isinstance(method, str) and not needs_base(made):  # and so it is calibrated
         return Estimator(method, seed=seed, **options).fit(replace(data, split=ClassSplit((), (), ())))
     made.fit(data.graph, TaskSampler.none(), TaskSampler.none())
-    fitted: Fitted = made
-    return fitted
+    return made  # type: ignore[no-any-return]
 
 
 def join(results: Sequence[Result]) -> Result:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.graph import Attributes, Block, Graph, Ints, all_ones, is_sparse, ones_like
+from fewnode.graph import Attributes, Graph, Ints, all_ones, is_sparse, ones_like
 from fewnode.vectors import Floats, unit_rows
 
 MAX_NUMBERS = 64
@@ -44,12 +44,16 @@ class Evidence:
 
     @classmethod
     def of(cls, graph: Graph) -> Evidence:
-        counts, columns = word_columns(graph)
+        columns = column_kinds(graph)
+        own = [scaled(column) for low, high in columns["numbers"] for column in dense(graph.x[:, low:high]).T]
+        vectors = [dense(graph.x[:, low:high]) for low, high in columns["vector"]]
+        place = (*columns["words"], (0, 0))[0]
+        counts = sp.csr_array(graph.x[:, slice(*place)], dtype=np.float32)
         idf = np.log((1 + graph.n) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))) + 1
         values, row = np.log1p(counts.data) * idf[counts.indices], np.repeat(np.arange(graph.n), np.diff(counts.indptr))
         length = np.sqrt(np.bincount(row, weights=values**2, minlength=graph.n))
         values = (values / np.maximum(length, 1e-12)[row]).astype(np.float32)
-        own, both = own_numbers(graph), ones_both_ways(graph)
+        both = ones_like(sp.csr_array(graph.adj + graph.adj.T))  # without weights and directions
         numbers = np.column_stack([*own, *link_numbers(graph, both)]).astype(np.float32)
         degree = np.asarray(both.sum(axis=1)).ravel()
         mean = sp.diags_array((1 / np.maximum(degree, 1)).astype(np.float32)) @ both @ numbers
@@ -57,13 +61,13 @@ class Evidence:
         root = sp.diags_array((1 / np.sqrt(np.maximum(degree, 1))).astype(np.float32))
         return cls(
             sp.csr_array((values, counts.indices, counts.indptr), counts.shape),
-            columns,
+            place,
             idf.astype(np.float32),
             unit_rows(numbers),
             sum(np.unique(column).size > 2 for column in own),
             0 < len(own) == graph.n_features,
             unit_rows(around.astype(np.float32)),
-            vector_columns(graph),
+            np.concatenate([numbers[:, :0], *(unit_rows(x - x.mean(axis=0)) for x in vectors)], axis=1),
             sp.csr_array(root @ both @ root),
         )
 
@@ -78,8 +82,7 @@ class Evidence:
 
     def sentences(self, x: Attributes, y: Ints) -> dict[int, Floats]:
         """Rows of attributes that stand for classes, as tf-idf by their class; those without a word are left out."""
-        part = x[:, slice(*self.word_columns)]
-        counts = np.log1p(part.toarray() if is_sparse(part) else part)
+        counts = np.log1p(dense(x[:, slice(*self.word_columns)]))
         rows = zip(y.tolist(), (counts * self.idf).astype(np.float32), strict=True)
         return {c: row for c, row in rows if row.any()}
 
@@ -91,50 +94,27 @@ class Evidence:
         return h
 
 
-def word_columns(graph: Graph) -> tuple[sp.csr_array, tuple[int, int]]:
-    """The columns of the attributes that count words, and where they are."""
-    x = graph.x
-    block = next((block for block in graph.blocks if block.kind == "words"), None)
-    if block is not None:
-        found, place = x[:, block.start : block.stop], (block.start, block.stop)
-    elif not graph.blocks and counts(x):
-        found, place = x, (0, graph.n_features)
-    else:
-        found, place = sp.csr_array((graph.n, 0), dtype=np.float32), (0, 0)
-    return sp.csr_array(found, dtype=np.float32), place
+def dense(x: Attributes) -> Floats:
+    return np.asarray(x.toarray() if is_sparse(x) else x, np.float32)
 
 
-def vector_columns(graph: Graph) -> Floats:
-    """Columns of vectors, centred, in rows of length 1."""
-    blocks = [block for block in graph.blocks if block.kind == "vector" and not numeric_block(block)]
-    parts = [graph.x[:, block.start : block.stop] for block in blocks]
-    dense = [np.asarray(part.todense() if is_sparse(part) else part, np.float32) for part in parts]
-    return np.concatenate([np.empty((graph.n, 0), np.float32), *(unit_rows(x - x.mean(axis=0)) for x in dense)], axis=1)
+def column_kinds(graph: Graph) -> dict[str, list[tuple[int, int]]]:
+    """Where the columns of the attributes are that count words, are read one by one, or mean something together.
 
-
-def counts(x: Attributes) -> bool:
-    """Whether attributes of an unknown kind are counts: many, never negative, mostly zero."""
-    if x.shape[1] <= MAX_NUMBERS:
-        return False
-    values = x.data if is_sparse(x) else x.ravel()
-    filled = np.count_nonzero(values) / max(1, x.shape[0] * x.shape[1])
-    return bool(filled < 0.5 and (values >= 0).all())
-
-
-def own_numbers(graph: Graph) -> list[Floats]:
-    """Numbers and categories among the attributes, each column standardised."""
-    blocks = [(block.start, block.stop) for block in graph.blocks if numeric_block(block)]
+    Attributes of an unknown kind are numbers if they are few, and words if they are never negative and mostly zero.
+    """
+    x, found = graph.x, dict[str, list[tuple[int, int]]](words=[], numbers=[], vector=[])
+    for block in graph.blocks:
+        narrow = block.kind == "vector" and block.width <= MAX_NUMBERS
+        found["numbers" if narrow else block.kind].append((block.start, block.stop))
     if not graph.blocks and 0 < graph.n_features <= MAX_NUMBERS:
-        blocks = [(0, graph.n_features)]
-    found: list[Floats] = []
-    for low, high in blocks:
-        part = graph.x[:, low:high]
-        found += [scaled(column) for column in (part.toarray() if is_sparse(part) else part).T]
+        found["numbers"].append((0, graph.n_features))
+    elif not graph.blocks and graph.n_features:
+        values = x.data if is_sparse(x) else x.ravel()
+        filled = np.count_nonzero(values) / max(1, x.shape[0] * x.shape[1])
+        if filled < 0.5 and (values >= 0).all():
+            found["words"].append((0, graph.n_features))
     return found
-
-
-def numeric_block(block: Block) -> bool:
-    return block.kind == "numbers" or (block.kind == "vector" and block.width <= MAX_NUMBERS)
 
 
 def scaled(column: Floats) -> Floats:
@@ -167,8 +147,3 @@ def link_numbers(graph: Graph, both: sp.csr_array) -> list[Floats]:
             logarithm = np.log1p(np.ravel(amount).astype(np.float64))
             found.append(((logarithm - logarithm.mean()) / max(logarithm.std(), 1e-12)).astype(np.float32))
     return found
-
-
-def ones_both_ways(graph: Graph) -> sp.csr_array:
-    """The adjacency matrix without weights and directions."""
-    return ones_like(sp.csr_array(graph.adj + graph.adj.T))

@@ -75,11 +75,7 @@ def read_networkx(
     weight: str | None = "weight",
     relation: str | None = None,
 ) -> NetworkParts:
-    """A NetworkX graph whose nodes carry their class under `label` and numbers under `attributes`.
-
-    Edges carry numbers under `weight`, if one of them does, and kinds under `relation`. Without `relation` the keys of
-    a multigraph are kinds if all of them are text.
-    """
+    """A NetworkX graph, as `Dataset.from_networkx` describes it."""
     row = {node: i for i, node in enumerate(network)}
     keys = dict.fromkeys(key for node in row for key in network.nodes[node])
     for key in (label, *attributes):
@@ -92,21 +88,20 @@ def read_networkx(
     if network.is_directed() and directed is False and edges:
         unused.append("direction of edges (directed=True keeps it)")
 
-    kinds: list[str] | None = None
-    if relation is not None:
-        if relation not in edge_keys:
-            raise FewnodeError(f"no edge has {relation!r}{closest(relation, map(str, edge_keys))}")
-        for u, v, data in edges:
-            if data.get(relation) in (None, ""):
-                raise FewnodeError(f"edge {u!r} - {v!r} has no {relation!r}, expected the kind of edge it is")
-        kinds = [str(data[relation]) for *_, data in edges]
-    elif network.is_multigraph() and all(isinstance(key, str) for *_, key in network.edges(keys=True)):
-        kinds = [key for *_, key in network.edges(keys=True)] or None
-    for u, v, data in edges if weight in edge_keys else ():
-        value = data.get(weight)
+    if relation is not None and relation not in edge_keys:
+        raise FewnodeError(f"no edge has {relation!r}{closest(relation, map(str, edge_keys))}")
+    for u, v, data in edges:
+        if relation is not None and data.get(relation) in (None, ""):
+            raise FewnodeError(f"edge {u!r} - {v!r} has no {relation!r}, expected the kind of edge it is")
+        value = data.get(weight) if weight in edge_keys else 1
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not (is_number and 0 <= value < np.inf):
             raise FewnodeError(f"edge {u!r} - {v!r}: its {weight!r} is {value!r}, expected a number from 0 on")
+    kinds: list[Any] = []
+    if relation is not None:
+        kinds = [str(data[relation]) for *_, data in edges]
+    elif network.is_multigraph() and all(isinstance(key, str) for *_, key in network.edges(keys=True)):
+        kinds = [key for *_, key in network.edges(keys=True)]
 
     blocks, values, end = list[tuple[str, int, int, str]](), [], 0
     for key in attributes:  # single numbers mean something by themselves, rows of several are vectors
@@ -123,15 +118,15 @@ def read_networkx(
         ends = np.array(places, np.int64).reshape(-1, 2).T
         y = sp.csr_array((np.ones(len(places), bool), tuple(ends)), shape=(len(row), len(names)))
         fields["class_names"] = tuple(names)
-    number = {name: i for i, name in enumerate(dict.fromkeys(kinds or ()))}
+    number = {name: i for i, name in enumerate(dict.fromkeys(kinds))}
     return NetworkParts(
         np.array([(row[u], row[v]) for u, v, _ in edges], np.int64).reshape(-1, 2).T,
         len(row),
         np.concatenate(values, axis=1) if values else None,
         y,
         np.array([data[weight] for *_, data in edges], np.float64) if weight in edge_keys else None,
-        None if kinds is None else np.array([number[kind] for kind in kinds], np.int64),
-        None if kinds is None else tuple(number),
+        np.array([number[kind] for kind in kinds], np.int64) if kinds else None,
+        tuple(number) if kinds else None,
         fields=fields,
         blocks=tuple(blocks),
         unused=tuple(unused),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -150,10 +151,8 @@ def described_rows(data: Dataset, classes: Sequence[int], texts: Mapping[str, st
     rows = {}
     for c in classes:
         name = data.class_names[c]
-        try:
+        with suppress(FewnodeError):
             rows[c] = describe(data, texts.get(name, ""), name).x
-        except FewnodeError:
-            continue
     return rows
 
 
@@ -190,10 +189,8 @@ def _with_descriptions(data: Dataset, episode: Episode, rows: Mapping[int, Attri
         return episode
     labels, parts = zip(*known, strict=True)
     x = sp.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)
-    kept = slice(None) if labelled else slice(0, 0)
-    described = Described(x, np.array(labels, np.int64))
-    task = Task(episode.support[kept], episode.support_y[kept], episode.query, described)
-    return replace(episode, task=task)
+    kept, described = slice(None if labelled else 0), Described(x, np.array(labels, np.int64))
+    return replace(episode, task=Task(episode.support[kept], episode.support_y[kept], episode.query, described))
 
 
 def named_tasks(data: Dataset, members: Sequence[Ints], way: int, count: int, shot: int = 0) -> list[Episode]:

@@ -66,15 +66,6 @@ def test_blocks_that_cannot_be(blocks: list[tuple[str, int, int]], problem: str)
     assert str(caught.value) == problem
 
 
-def test_a_stranger_cannot_write_blocks_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Dataset.from_scipy(RING, np.ones((4, 2)))
-    forged = {"kind": "vector", "start": 0, "stop": 9, "name": "x"}
-    monkeypatch.setattr("fewnode.formats.directory.asdict", lambda block: forged)
-    save_dataset(data, tmp_path / "d")
-    with pytest.raises(FewnodeError, match="d: block 'x' ends at column 9, but there are 2"):
-        load_dataset(tmp_path / "d")
-
-
 # --- dense matrices -----------------------------------------------------------------------------------------------
 
 

@@ -29,10 +29,8 @@ def read(vectors: Any, **options: Any) -> Dataset:
     [
         lambda path: V,
         lambda path: torch.from_numpy(V),
-        lambda path: V.tolist(),
         lambda path: {"vectors": V.astype(np.float16)},
         lambda path: path,
-        lambda path: [str(path)],
         lambda path: {"vectors": path},
     ],
 )
@@ -46,10 +44,6 @@ def test_every_form_gives_what_a_column_would(form: Any, tmp_path: Path) -> None
     np.testing.assert_array_equal(data.graph.x, as_column.graph.x)
     assert data.info["columns"] == {"id": "id", "size": "numeric", "vectors": "vector"}
     assert data.info["why"]["vectors"] == "beside the table"
-
-
-def test_they_are_used_beside_named_columns_too() -> None:
-    assert read({"v": V, "w": V}, numeric="size").feature_names == ("size (number)", "v[0]", "v[1]", "w[0]", "w[1]")
 
 
 def test_new_nodes_bring_theirs_as_a_file_or_as_a_column() -> None:
@@ -69,12 +63,9 @@ def test_new_nodes_bring_theirs_as_a_file_or_as_a_column() -> None:
     [
         (V[:2], "vectors: 2 vectors for the 3 nodes of the nodes table; expected one for each row, in the same order"),
         ({"size": V}, "the nodes table: there is a column 'size' already"),
-        ({"id": V}, "there is a column 'id' already"),
         (V[:, 0], "vectors: found float64 (3,), expected numbers, a row for each node"),
-        ([["a", "b"]] * 3, "vectors: found <U1 (3, 2), expected numbers"),
         ([[1.0], [1.0, 2.0], [1.0]], "vectors: no matrix"),
         ({"v": [[1, np.inf], [1, 2], [1, 2]]}, "data row 1, column 'v': number 2 of the vector is 'inf'"),
-        ([[1, np.nan], [1, 2], [1, 2]], "data row 1, column 'vectors': number 2 of the vector is 'nan'"),
         (np.zeros((3, 0)), "data row 1, column 'vectors': a vector of 0 numbers, expected at least one"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.embedding.projection import ViewFusion, ViewProjection, centred, effective_rank
+from fewnode.embedding.projection import ViewProjection, centred
 from fewnode.embedding.sources import read_along
 from fewnode.graph import Block, Graph
 from fewnode.model.estimator import Estimator
@@ -23,12 +23,6 @@ def _h(rng: np.random.Generator) -> np.ndarray:
     return ((rng.normal(size=(900, 60)) * scale) @ turned + 0.3).astype(np.float32)
 
 
-def test_effective_rank_by_hand() -> None:
-    assert effective_rank(np.ones(7)) == pytest.approx(7)
-    assert effective_rank(np.array([5.0, 0, 0])) == pytest.approx(1)
-    assert effective_rank(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
-
-
 @pytest.mark.parametrize("rank", [32, 16, 8])
 def test_a_view_is_stretched_until_its_participation_ratio_is_the_rank(h: np.ndarray, rank: int) -> None:
     """The covariance of the stretched rows, by numpy."""
@@ -36,7 +30,7 @@ def test_a_view_is_stretched_until_its_participation_ratio_is_the_rank(h: np.nda
     stretched = centred(h, projection.mean) @ (projection.axes * projection.variance ** projection.power(rank))
     values = np.linalg.svd(stretched.astype(np.float64), compute_uv=False) ** 2
     assert values.sum() ** 2 / (values**2).sum() == pytest.approx(rank, rel=0.01)
-    assert np.allclose(projection.read(h, rank), unit_rows(stretched), atol=1e-5)
+    assert np.allclose(projection.read_all(h, [rank])[0], unit_rows(stretched), atol=1e-5)
 
 
 # --- a vector means something as a whole ----------------------------------------------------------------------------
@@ -80,12 +74,3 @@ def test_blocks_are_scaled_by_what_they_are(rng: np.random.Generator) -> None:
     }
     assert found["vector"].idf is None
     assert np.allclose(found["numbers"].idf, 1 / x.std(axis=0), rtol=1e-5)
-
-
-def test_the_fusion_sees_along_the_leading_axes_of_all_products() -> None:
-    """Of few axes among many columns only those are computed, and of products only one half."""
-    e = (np.random.default_rng(0).normal(size=(400, 600)) * np.linspace(0.1, 2, 600)).astype(np.float32)
-    found = ViewFusion.of([[e[:150]], [e[150:]]], 32)
-    centred_rows = e - e.mean(axis=0, dtype=np.float64)
-    axes = np.linalg.eigh(centred_rows.T @ centred_rows)[1][:, -32:]
-    assert np.allclose(found.projection @ found.projection.T, axes @ axes.T, atol=1e-4)

@@ -10,13 +10,12 @@ import torch
 import fewnode
 from fewnode import gpn
 from fewnode.dataset import Dataset
-from fewnode.engine import episode
 from fewnode.engine.compiled import Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.gpn import Neighbourhood, Networks, aggregate_scores
+from fewnode.gpn import Neighbourhood, Networks
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.methods.networks import ModuleEncoder, Reference, pyg_encoder, weights_of
@@ -145,14 +144,6 @@ def test_a_valuator_of_ones_own_takes_effect_and_comes_back(planted: Dataset, tm
     assert np.array_equal(again.predict_proba(*asked), model.predict_proba(*asked))
 
 
-@pytest.mark.parametrize(("device", "said"), [("cuda", "there is no GPU"), ("gpu", "unknown device 'gpu'")])
-def test_a_device_that_is_not_there_is_said_in_a_sentence(planted: Dataset, device: str, said: str) -> None:
-    if device == "cuda" and torch.cuda.is_available():
-        pytest.skip("there is one")
-    with pytest.raises(FewnodeError, match=said):
-        trained_by(planted, device=device)
-
-
 def test_weights_are_normalised_as_in_pyg() -> None:
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
@@ -181,26 +172,6 @@ def test_the_gradient_of_a_meta_batch_is_the_mean_of_its_tasks(planted: Dataset,
         assert np.allclose(ours, np.mean([each[name] for each in alone], axis=0), atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, 400], ids=["small", "exponents that would overflow"])
-@pytest.mark.parametrize("seed", range(20))
-def test_compiled_aggregation_equals_autograd(seed: int, size: int) -> None:
-    """Eqs. (6)-(7) as written, against the loops: scores and derivatives."""
-    graph = random_graph(seed)
-    g, hop = Neighbourhood.of(graph, dtype=torch.float64), ReceptiveFields.of(graph, dtype=np.float64).adj
-    generator = torch.Generator().manual_seed(seed)
-    s = torch.rand(graph.n, dtype=torch.float64, generator=generator).requires_grad_()
-    a = (size * torch.randn(2, dtype=torch.float64, generator=generator)).requires_grad_()
-    upstream = torch.randn(graph.n, dtype=torch.float64, generator=generator)
-    plain = aggregate_scores(s, g.target, g.source, a)
-    by_s, by_a = torch.autograd.grad(plain, (s, a), upstream)
-    hops, scores, pair = hop.arrays[:3], s.detach().numpy(), a.detach().numpy()
-    found = episode.aggregate(*hops, scores, scores, pair)
-    by_scores, pair = episode.aggregate_gradient(*hops, np.arange(graph.n), scores, pair, *found, upstream.numpy())
-    assert np.allclose(found[0], plain.detach().numpy())
-    assert np.allclose(by_scores, by_s.numpy())
-    assert np.allclose(pair, by_a.numpy())
-
-
 @pytest.mark.parametrize("name", ["sage", "gat", "gin", "gcnconv"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_pyg_encoders_see_exactly_their_receptive_field(name: str, directed: bool) -> None:
@@ -209,9 +180,17 @@ def test_pyg_encoders_see_exactly_their_receptive_field(name: str, directed: boo
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 5)).astype(np.float32)
     graph = Graph.from_edges(rng.integers(0, 60, (2, 70)), 60, x, directed=directed)
-    encoder = ModuleEncoder(models.GCN(5, 4, 2, 3)) if name == "gcnconv" else pyg_encoder(name, 5, (4, 3), 0.0)
+    encoder = ModuleEncoder(models.GCN(5, 4, 2, 3), hops=2) if name == "gcnconv" else pyg_encoder(name, 5, (4, 3), 0.0)
     encoder.eval()
     nodes = np.array([3, 50, 17])
     around = Neighbourhood.of(graph, nodes, encoder.hops)
     assert around.nodes.numel() < graph.n, "the test needs a field smaller than the graph"
     assert torch.allclose(encoder(around)[around.places(nodes)], encoder(Neighbourhood.of(graph))[nodes], atol=1e-5)
+
+
+@pytest.mark.parametrize(("device", "said"), [("cuda", "there is no GPU"), ("gpu", "unknown device 'gpu'")])
+def test_a_device_that_is_not_there_is_said_in_a_sentence(planted: Dataset, device: str, said: str) -> None:
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(FewnodeError, match=said):
+        trained_by(planted, device=device)

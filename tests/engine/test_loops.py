@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewnode.engine import loops
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.graph import Graph
@@ -38,9 +37,6 @@ def test_products_of_any_width_are_scipys(width: int, dtype: type, index: type) 
     dense, chosen, tolerance = wide[:, 2 : width + 2], matrix[rows], 1e-4 if dtype == np.float32 else 1e-12
     assert np.allclose(CSR(*given, (80, 50)).multiply(dense[:50]), chosen @ dense[:50], atol=tolerance)
     assert np.allclose(CSR(*given, (80, 50)).multiply_transposed(dense), chosen.T @ dense, atol=tolerance)
-    vector = np.ascontiguousarray(dense[:, 0])
-    assert np.allclose(loops.dots(*given, vector[:50]), chosen @ vector[:50], atol=tolerance)
-    assert np.allclose(loops.spread(*given, vector, 50)[:, 0], chosen.T @ vector, atol=tolerance)
 
 
 def test_a_hop_is_the_closed_neighbourhood(star: Graph) -> None:

@@ -102,15 +102,6 @@ def beside(grid: Path, text: str) -> Path:
     return path
 
 
-def test_a_corrupt_line_is_run_again(finished: Finished, tmp_path: Path) -> None:
-    path, out = finished.grid, finished.copied(tmp_path / "out")
-    table, lines = (out / TABLE).read_bytes(), (out / FILE).read_bytes().splitlines(keepends=True)
-    (out / FILE).write_bytes(b"".join([*lines[:3], lines[3].replace(b"accuracy", b"accurate"), *lines[4:]]))
-    again = run_grid(path, out)
-    assert (again.damaged, again.kept, again.done) == (1, 11, 12)
-    assert (out / TABLE).read_bytes() == table
-
-
 def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, tmp_path: Path) -> None:
     text = QUICK.replace("methods.py:Nearest", "methods.py:Broken").replace("[3, 5]", "[3, 6]")
     path, out = grid_file(text), tmp_path / "out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -82,24 +81,3 @@ def test_a_line_that_a_kill_cut_off_does_not_swallow_the_next(tmp_path: Path) ->
 def test_done_wins_over_failed(tmp_path: Path) -> None:
     fill(tmp_path, record("a", "failed"), record("a"), record("a", "failed"))
     assert read_ledger(tmp_path)[0]["a"].status == "done"
-
-
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = fill(tmp_path, record("a"))
-    write = os.write
-
-    def full(file: int, blob: memoryview) -> int:
-        if len(blob) < 100:
-            raise OSError(28, "No space left on device")
-        return write(file, blob[:50])
-
-    with appending(tmp_path) as add:
-        add(record("z"))
-        before = path.read_bytes()
-        monkeypatch.setattr("os.write", full)
-        with pytest.raises(OSError, match="No space"):
-            add(record("b"))
-        assert path.read_bytes() == before
-        monkeypatch.undo()
-        add(record("c"))
-    assert list(read_ledger(tmp_path)[0]) == ["a", "z", "c"]

@@ -62,12 +62,6 @@ def test_lines_that_are_too_long_to_look_at_are_left_out() -> None:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def test_rows_and_their_lines() -> None:
-    lines = ["a;b\n", "\n", '"x; ""y""";z\n', "5\";6'\n"]
-    assert list(rows("t", lines, ";")) == [(1, ["a", "b"]), (2, []), (3, ['x; "y"', "z"]), (4, ['5"', "6'"])]
-    assert list(rows("t", ['a,"b\n', 'c"\n', "d,e"], ",", multiline=True)) == [(2, ["a", "b\nc"]), (3, ["d", "e"])]
-
-
 LOST = "a quoted cell does not end on this line; is a quote missing?"
 
 
@@ -94,7 +88,6 @@ def test_a_row_that_is_none_is_told_with_the_line_it_begins_on(text: str, multil
 
 def test_column_names() -> None:
     assert column_names("t", [" a", 7]) == ["a", "7"]
-    assert len(column_names("t", range(MAX_COLUMNS))) == MAX_COLUMNS
     for header, message in [
         (["a", "b", "a "], "column 'a' is there twice; rename one"),
         (["a", "", " "], "several columns without a name; name them"),

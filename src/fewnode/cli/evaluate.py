@@ -120,8 +120,7 @@ def _tasks(model: Estimator, dataset: Dataset, measured: Measured, asked: Asked,
         raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
     pool = tasks.read_pool(measured.pool, dataset) if measured.pool else None
     if measured.save_pool:
-        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
-        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
+        drawn = evaluation.tasks_of_test(model, dataset, asked)
         tasks.save_pool(measured.save_pool, pool or drawn.take(asked.tasks or evaluation.TASKS), dataset)
     how = asked.model_dump(exclude_unset=True)
     results = [evaluation.evaluate(model, dataset, pool=pool, **how)]

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode.embedding.tiles import tile_ranges
 from fewnode.engine import loops
@@ -21,23 +21,19 @@ from fewnode.graph import Graph, Ints
 from fewnode.vectors import Floats
 
 Key = TypeVar("Key", bound=Hashable)
+WALK = ("walk",)
 
 
 class Diffusion(NamedTuple):
     """`steps` of h ← (1 - teleport) M h + teleport z from h = z: powers of M, or personalised PageRank.
 
-    M is Â, or with `walk` the random walk without self-loops: D^-1 A tells what the neighbours are, not the node.
-    `over` names other matrices, one after the other in each step.
+    M is Â (`closed`), or `walk`, the random walk without self-loops: D^-1 A tells what the neighbours are, not the
+    node. `over` may name others, one after the other in each step.
     """
 
     steps: int
     teleport: float = 0.0
-    walk: bool = False
-    over: tuple[str, ...] = ()
-
-    @property
-    def matrices(self) -> tuple[str, ...]:
-        return self.over or (("walk",) if self.walk else ("closed",))
+    over: tuple[str, ...] = ("closed",)
 
     @property
     def coefficients(self) -> list[float]:
@@ -45,84 +41,59 @@ class Diffusion(NamedTuple):
         stay, back = 1 - self.teleport, self.teleport
         return [back * stay**k for k in range(self.steps)] + [stay**self.steps]
 
-    def __call__(self, operators: Operators, z: Floats) -> Floats:
-        out = np.empty_like(z)
+    def __call__(self, graph: Graph, z: Floats) -> Floats:
+        matrices, out = operators(graph), np.empty_like(z)
         for low, high in tile_ranges(*z.shape):
-            out[:, low:high] = diffused(operators, np.ascontiguousarray(z[:, low:high]), {"": self})[""]
+            out[:, low:high] = diffused(matrices, np.ascontiguousarray(z[:, low:high]), {"": self})[""]
         return out
 
     def __str__(self) -> str:
-        kind = "walk" if self.walk else "pagerank" if self.teleport else "steps"
+        kind = "walk" if self.over == WALK else "pagerank" if self.teleport else "steps"
         return f"{kind} {self.steps}" + (f", back {self.teleport:g}" if self.teleport else "")
 
 
 # --- matrices -------------------------------------------------------------------------------------------------------
 
 
-class Operator(Protocol):
+@dataclass(frozen=True, eq=False)
+class Operator:
     """A matrix M, as B^-1 N B with a diagonal B: powers of N are those of M between B and its inverse."""
 
-    before: NDArray[np.float32] | None
-    """The diagonal of B; None if it is all ones."""
-
-    def into(self, h: Floats, out: Floats) -> None:
-        """out = N h."""
-
-
-class SparseOperator:
-    """Any sparse matrix."""
-
-    before: NDArray[np.float32] | None = None
-
-    def __init__(self, matrix: sp.csr_array) -> None:
-        self.matrix = CSR.of(matrix.astype(np.float32, copy=False))
-
-    def into(self, h: Floats, out: Floats) -> None:
-        self.matrix.multiply_into(h, out)
+    into: Callable[[Floats, Floats], None]
+    """Writes N h, for h, into a second matrix."""
+    before: Floats | None = None
+    """The diagonal of B; None if it is all ones, as it is where a step goes over several matrices."""
 
 
-class NeighbourSum:
+Operators: TypeAlias = Mapping[str, Callable[[], Operator]]
+"""By name; each is made when it is first asked for."""
+
+
+def operators(graph: Graph) -> Operators:
+    """`closed` is Â with self-loops, `walk` is D^-1 A without."""
+    if graph.weighted:
+        return sparse_operators({"closed": lambda: normalised(graph), "walk": lambda: random_walk(graph)})
+    return {"closed": cache(lambda: _neighbour_sum(graph, True)), "walk": cache(lambda: _neighbour_sum(graph, False))}
+
+
+def sparse_operators(matrices: Mapping[str, Callable[[], sp.csr_array]]) -> Operators:
+    def made(make: Callable[[], sp.csr_array]) -> Callable[[], Operator]:
+        return cache(lambda: Operator(CSR.of(make().astype(np.float32, copy=False)).multiply_into))
+
+    return {name: made(make) for name, make in matrices.items()}
+
+
+def _neighbour_sum(graph: Graph, closed: bool) -> Operator:
     """Â or D^-1 A of a graph without weights: sums of neighbours' rows. The matrix itself is never made.
 
     Â = D^-1/2 (A + I) D^-1/2 is B^-1 N B with B = D^-1/2 and N = D^-1 (A + I).
     """
+    factor = (1 / np.maximum(graph.degree + closed, 1)).astype(np.float32)
 
-    def __init__(self, graph: Graph, closed: bool) -> None:
-        self.adj, self.closed = graph.adj, closed
-        count = graph.degree + closed
-        self.factor = (1 / np.maximum(count, 1)).astype(np.float32)
-        self.before = inverse_root(graph.degree) if closed else None
+    def into(h: Floats, out: Floats) -> None:
+        loops.add_neighbours(graph.adj.indptr, graph.adj.indices, factor, closed, h, out)
 
-    def into(self, h: Floats, out: Floats) -> None:
-        loops.add_neighbours(self.adj.indptr, self.adj.indices, self.factor, self.closed, h, out)
-
-
-class Operators:
-    """The matrices that attributes are diffused by, each made when it is first asked for.
-
-    `closed` is Â with self-loops, `walk` is D^-1 A without. `more` are others, by name.
-    """
-
-    def __init__(self, graph: Graph, more: Mapping[str, Callable[[], sp.csr_array]] = MappingProxyType({})) -> None:
-        self._graph, self._more = graph, more
-        self._made: dict[str, Operator] = {}
-
-    @classmethod
-    def of(cls, graph: Graph) -> Operators:
-        return cls(graph)
-
-    def __getitem__(self, name: str) -> Operator:
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
-
-    def _make(self, name: str) -> Operator:
-        if name in self._more:
-            return SparseOperator(self._more[name]())
-        closed = {"closed": True, "walk": False}[name]
-        if not self._graph.weighted:
-            return NeighbourSum(self._graph, closed)
-        return SparseOperator(normalised(self._graph) if closed else random_walk(self._graph))
+    return Operator(into, inverse_root(graph.degree) if closed else None)
 
 
 def random_walk(graph: Graph) -> sp.csr_array:
@@ -137,25 +108,23 @@ def random_walk(graph: Graph) -> sp.csr_array:
 
 
 def diffused(
-    operators: Operators, tile: Floats, wanted: Mapping[Key, Diffusion], rows: Ints | None = None
+    matrices: Operators, tile: Floats, wanted: Mapping[Key, Diffusion], rows: Ints | None = None
 ) -> dict[Key, Floats]:
     """Several diffusions of the same columns: of all rows, or of some.
 
     Those over the same matrix share its powers: h = Σ_k c_k M^k z, so that near and far cost no more than far alone.
     """
     found = {key: tile if rows is None else tile[rows] for key, diffusion in wanted.items() if not diffusion.steps}
-    for matrices in dict.fromkeys(diffusion.matrices for key, diffusion in wanted.items() if key not in found):
-        group = {
-            key: diffusion for key, diffusion in wanted.items() if diffusion.matrices == matrices and diffusion.steps
-        }
-        found |= _along([operators[name] for name in matrices], tile, group, rows)
+    for over in dict.fromkeys(diffusion.over for diffusion in wanted.values() if diffusion.steps):
+        group = {key: each for key, each in wanted.items() if each.steps and each.over == over}
+        found |= _along([matrices[name]() for name in over], tile, group, rows)
     return {key: found[key] for key in wanted}
 
 
 def _along(
     matrices: list[Operator], tile: Floats, wanted: Mapping[Key, Diffusion], rows: Ints | None
 ) -> dict[Key, Floats]:
-    before = matrices[0].before if len(matrices) == 1 else None
+    before = matrices[0].before
     shares = np.zeros((max(diffusion.steps for diffusion in wanted.values()) + 1, len(wanted)), np.float32)
     for place, diffusion in enumerate(wanted.values()):
         shares[: diffusion.steps + 1, place] = diffusion.coefficients
@@ -165,7 +134,9 @@ def _along(
     sums = np.zeros((len(wanted), taken.size), np.float32)
     for k, share in enumerate(shares):
         for matrix in matrices if k else ():
-            h = _product(matrix, h, room[h is room[0]], alone=len(matrices) == 1)
+            out = room[h is room[0]]
+            matrix.into(h, out)
+            h = out
         if share.any():
             part = h if rows is None else np.take(h, rows, axis=0, out=taken, mode="clip")
             add_shares(part.reshape(-1), share, sums)
@@ -173,13 +144,3 @@ def _along(
     if before is not None:
         found /= before[slice(None) if rows is None else rows, None]
     return dict(zip(wanted, found, strict=True))
-
-
-def _product(matrix: Operator, h: Floats, out: Floats, alone: bool) -> Floats:
-    """N h where powers of one matrix are taken, else M h."""
-    if alone or matrix.before is None:
-        matrix.into(h, out)
-    else:
-        matrix.into(h * matrix.before[:, None], out)
-        out /= matrix.before[:, None]
-    return out

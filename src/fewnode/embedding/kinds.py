@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.embedding.diffusion import Diffusion, Operators, random_walk
+from fewnode.embedding.diffusion import Diffusion, Operators, operators, random_walk, sparse_operators
 from fewnode.engine import loops
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
@@ -129,7 +129,7 @@ def operators_of(graph: Graph, learned: LearnedRelations) -> Operators:
     }
     for i, place in enumerate(learned.chosen):
         more[f"relation {i}"] = lambda place=place: normalised(_bare(graph.relations[place].both_ways))  # type: ignore[misc]
-    return Operators(union.unweighted, more)
+    return {**operators(union.unweighted), **sparse_operators(more)}
 
 
 def both_ways(graph: Graph) -> Graph:
@@ -173,7 +173,7 @@ def _pull(odds: float) -> float:
 
 def is_narrow(diffusion: Diffusion) -> bool:
     """Whether it is read along the leading directions alone: one of many such views. By odds there are two."""
-    return bool(diffusion.over) and diffusion.over != ("odds",)
+    return diffusion.over[0] not in ("closed", "walk", "odds")
 
 
 def width_of(diffusion: Diffusion, width: int) -> int:
@@ -188,7 +188,7 @@ def narrowed(z: Floats, diffusion: Diffusion) -> Floats:
 
 def without_edges(h: Floats, diffusion: Diffusion) -> Floats:
     """What a diffusion makes of nodes that have no edge."""
-    return np.zeros_like(h) if set(diffusion.matrices) & set(LOOPLESS) else h
+    return np.zeros_like(h) if set(diffusion.over) & set(LOOPLESS) else h
 
 
 MOST_ODDS, IMAGINED = 100.0, 10.0

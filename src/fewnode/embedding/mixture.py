@@ -115,9 +115,9 @@ class MixedViews:
         for source in self.sources_of() if sources is None else sources:
             z = made[source] = made[source] if source in made else self.source(graph, source)
             own = {place: diffusions(source)[place[1]] for place in self.places if place[0] == source}
-            for matrices in dict.fromkeys(diffusion.matrices for diffusion in own.values()):
+            for over in dict.fromkeys(diffusion.over for diffusion in own.values()):
                 # those over the same matrices share their powers; the others need not be in memory meanwhile
-                group = {place: diffusion for place, diffusion in own.items() if diffusion.matrices == matrices}
+                group = {place: diffusion for place, diffusion in own.items() if diffusion.over == over}
                 yield from self.room.diffused(operators, self.relations, source, z, group, nodes).items()
 
     # --- learning ---

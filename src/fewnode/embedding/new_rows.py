@@ -92,7 +92,7 @@ class StoredViews:
         for view in self.mixture.places:
             source, diffusion = rows[view[0]], diffusions(view[0])[view[1]]
             home: Floats = source[:count] * np.float32(diffusion.teleport)
-            stay = matrices[diffusion.matrices[0]] * np.float32(1 - diffusion.teleport)
+            stay = matrices[diffusion.over[0]] * np.float32(1 - diffusion.teleport)
             if diffusion.steps > 1:
                 before = rows[view]
                 before[:count] = source[:count]

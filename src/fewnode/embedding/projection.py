@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,6 @@ class ViewProjection:
     axes: Floats
     variance: Floats
     """Of each axis, as a share of the largest."""
-    _stretches: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, h: Floats) -> ViewProjection:
@@ -80,16 +79,12 @@ class ViewProjection:
         share = np.maximum(variance / max(float(variance.max()), 1e-30), 1e-4)
         return cls(mean, axes.astype(np.float32), share.astype(np.float32))
 
-    def read(self, h: Floats, rank: int = AS_IT_IS) -> Floats:
-        """Unit rows. Axis i is stretched by its variance to a power, so that the effective rank is about `rank`.
+    def read_all(self, h: Floats, ranks: Sequence[int]) -> list[Floats]:
+        """Unit rows at several ranks: axis i is stretched by its variance to a power, for that effective rank.
 
         Few labels fix few directions. How many directions of a view matter differs between networks by far more than
         how many tell classes apart: a common effective rank is what makes views of different networks alike.
         """
-        return self.read_all(h, [rank])[0]
-
-    def read_all(self, h: Floats, ranks: Sequence[int]) -> list[Floats]:
-        """The view at several ranks."""
         z = centred(h, self.mean)
         along = z @ self.axes if any(rank != AS_IT_IS for rank in ranks) else z
         return [z if rank == AS_IT_IS else stretched(along, self.stretch(rank)) for rank in ranks]
@@ -99,11 +94,8 @@ class ViewProjection:
         return centred(h, self.mean) @ self.axes
 
     def stretch(self, rank: int) -> Floats:
-        """What each axis is stretched by; computed once."""
-        if rank not in self._stretches:
-            power = 0.0 if rank == AS_IT_IS else self.power(rank)
-            self._stretches[rank] = self.variance**power
-        return self._stretches[rank]
+        """What each axis is stretched by."""
+        return self.variance ** (0.0 if rank == AS_IT_IS else self.power(rank))
 
     def power(self, rank: int) -> float:
         """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""

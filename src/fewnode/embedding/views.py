@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, TypeAlias
 
-from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.diffusion import WALK, Diffusion
 from fewnode.embedding.kinds import KIND_VIEWS
 from fewnode.embedding.projection import AS_IT_IS
 from fewnode.embedding.sources import STRUCTURE
@@ -21,13 +21,13 @@ ATTRIBUTE_VIEWS: dict[str, Diffusion] = {
     "near": Diffusion(6, 0.5),
     "far": Diffusion(10, 0.15),
     "farther": Diffusion(20, 0.05),
-    "neighbours' neighbours": Diffusion(2, walk=True),
+    "neighbours' neighbours": Diffusion(2, over=WALK),
 }
 STRUCTURE_VIEWS: dict[str, Diffusion] = {
     "itself": Diffusion(0),
     "near": Diffusion(10, 0.15),
-    "far": Diffusion(20, 0.05, walk=True),
-    "farther": Diffusion(40, 0.02, walk=True),
+    "far": Diffusion(20, 0.05, WALK),
+    "farther": Diffusion(40, 0.02, WALK),
 }
 RANKS = (AS_IT_IS, 64, 32, 16, 8)
 """A view as it is, or with its leading axes stressed until its effective rank is this."""

@@ -85,33 +85,30 @@ def add_transposed(start: Array, stop: Array, indices: Array, values: Array, den
 
 
 @compiled
-def closed(
-    indptr: Array, indices: Array, weight: Array | None, scale: Array, low: int, high: int
-) -> tuple[Array, Array, Array]:
-    """Rows of Â: a matrix with ones added as its diagonal, each entry times the scale of its row and of its column.
+def closed(indptr: Array, indices: Array, weight: Array | None, scale: Array) -> tuple[Array, Array, Array]:
+    """Â: a matrix with ones added as its diagonal, each entry times the scale of its row and of its column.
 
-    Entries are ones if `weight` is None. From `low` to below `high`. Columns are sorted, before and after.
+    Entries are ones if `weight` is None. Columns are sorted, before and after.
     """
-    size = indptr[high] - indptr[low] + high - low
-    out_indptr = np.empty(high - low + 1, indptr.dtype)
-    out_indices, out_values = np.empty(size, indices.dtype), np.empty(size, scale.dtype)
+    n = indptr.size - 1
+    out_indptr = np.empty(n + 1, indptr.dtype)
+    out_indices, out_values = np.empty(indices.size + n, indices.dtype), np.empty(indices.size + n, scale.dtype)
     to = 0
-    for i in range(low, high):
-        out_indptr[i - low] = to
+    for i in range(n):
+        out_indptr[i] = to
         placed = False
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if not placed and j > i:
+        for e in range(indptr[i], indptr[i + 1] + 1):
+            last = e == indptr[i + 1]
+            if not placed and (last or indices[e] > i):
                 out_indices[to], out_values[to] = i, scale[i] * scale[i]
                 to, placed = to + 1, True
-            out_indices[to], out_values[to] = j, scale[i] * scale[np.uint64(j)]
-            if weight is not None:
-                out_values[to] *= weight[e]
-            to += 1
-        if not placed:
-            out_indices[to], out_values[to] = i, scale[i] * scale[i]
-            to += 1
-    out_indptr[high - low] = to
+            if not last:
+                j = indices[e]
+                out_indices[to], out_values[to] = j, scale[i] * scale[np.uint64(j)]
+                if weight is not None:
+                    out_values[to] *= weight[e]
+                to += 1
+    out_indptr[n] = to
     return out_indptr, out_indices, out_values
 
 
@@ -171,15 +168,6 @@ def sort_rows(indptr: Array, indices: Array) -> Array:
                 to += 1
         out[i + 1] = to
     return out
-
-
-@compiled
-def count(start: Array, stop: Array, nodes: Array) -> int:
-    """How many entries there are in the rows of the nodes."""
-    total = 0
-    for node in nodes:
-        total += stop[node] - start[node]
-    return total
 
 
 @compiled
@@ -262,39 +250,3 @@ def renumber(local: Array, nodes: Array, place: Array, in_order: bool = False) -
     for c in range(seen):
         place[columns[c]] = -1
     return columns, own
-
-
-@compiled
-def dots(start: Array, stop: Array, indices: Array, values: Array, vector: Array) -> Array:
-    """sparse @ vector. Four sums side by side: one would wait for itself at every entry."""
-    n = start.size
-    out = np.empty(n, vector.dtype)
-    for i in range(n):
-        later = min(i + AHEAD, n - 1)
-        fetch(indices, values, start[later], stop[later])
-        e, total_0, total_1 = start[i], vector.dtype.type(0), vector.dtype.type(0)
-        total_2, total_3 = total_0, total_1
-        while e + 4 <= stop[i]:
-            total_0 += values[e] * vector[np.uint64(indices[e])]
-            total_1 += values[e + 1] * vector[np.uint64(indices[e + 1])]
-            total_2 += values[e + 2] * vector[np.uint64(indices[e + 2])]
-            total_3 += values[e + 3] * vector[np.uint64(indices[e + 3])]
-            e += 4
-        while e < stop[i]:
-            total_0 += values[e] * vector[np.uint64(indices[e])]
-            e += 1
-        out[i] = (total_0 + total_1) + (total_2 + total_3)
-    return out
-
-
-@compiled
-def spread(start: Array, stop: Array, indices: Array, values: Array, vector: Array, columns: int) -> Array:
-    """sparse.T @ vector, as a column."""
-    n = start.size
-    out = np.zeros((columns, 1), vector.dtype)
-    for i in range(n):
-        later = min(i + AHEAD, n - 1)
-        fetch(indices, values, start[later], stop[later])
-        for e in range(start[i], stop[i]):
-            out[np.uint64(indices[e]), 0] += values[e] * vector[i]
-    return out

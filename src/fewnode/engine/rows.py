@@ -12,6 +12,9 @@ from fewnode.engine.lanes import compiled, inlined
 Array = NDArray[Any]
 PART = 1 << 12
 """Numbers that the nearest cache holds, several times over."""
+REPELLED, CLOSE = 4, 0.6
+"""Of a layout: strangers that repel a node each time that a neighbour attracts it, and how soon neighbours are near
+enough."""
 
 
 @compiled
@@ -70,3 +73,35 @@ def descend(
         mean[i] += fresh * (by - mean[i])
         square[i] += rare * (by * by - square[i])
         weight[i] -= rate * mean[i] / (np.sqrt(square[i]) * scale + least)
+
+
+@compiled
+def settle(xy: Array, near: Array, strength: Array, epochs: int, seed: int) -> None:
+    """A layout of nodes in the plane: neighbours attract each other, strangers repel (UMAP; McInnes et al., 2018).
+
+    Stochastic gradient descent on its cross-entropy, with its 1 / (1 + a d^2b) for a = 1.6, b = 0.9 nearly.
+    """
+    np.random.seed(seed)
+    n, count = near.shape
+    for epoch in range(epochs):
+        rate = 1.0 - epoch / epochs
+        for i in range(n):
+            for k in range(count):
+                if np.random.random() > strength[i, k]:
+                    continue
+                j = near[i, k]
+                dx, dy = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
+                d2 = dx * dx + dy * dy
+                pull = -2 * d2 / (d2 + 1e-3) / (CLOSE + d2)
+                move_x, move_y = min(4.0, max(-4.0, pull * dx)) * rate, min(4.0, max(-4.0, pull * dy)) * rate
+                xy[i, 0] += move_x
+                xy[i, 1] += move_y
+                xy[j, 0] -= move_x
+                xy[j, 1] -= move_y
+                for _ in range(REPELLED):
+                    other = np.random.randint(n)
+                    dx, dy = xy[i, 0] - xy[other, 0], xy[i, 1] - xy[other, 1]
+                    d2 = dx * dx + dy * dy
+                    push = 2 * CLOSE / ((0.001 + d2) * (CLOSE + d2))
+                    xy[i, 0] += min(4.0, max(-4.0, push * dx)) * rate
+                    xy[i, 1] += min(4.0, max(-4.0, push * dy)) * rate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from fewnode.engine import loops
 from fewnode.graph import Attributes, Graph, is_sparse
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 WIDE = 256
 """Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
@@ -55,7 +51,7 @@ class CSR:
 
     def count(self, nodes: NDArray[Any]) -> int:
         """How many entries those rows have."""
-        return int(loops.count(self.start, self.stop, nodes))
+        return int((self.stop[nodes] - self.start[nodes]).sum())
 
     @cached_property
     def scipy(self) -> sp.csr_array:
@@ -68,8 +64,6 @@ class CSR:
 
     def multiply(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self @ dense."""
-        if dense.shape[1] == 1:
-            return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
         step, out = dense.shape[1], np.empty((self.shape[0], dense.shape[1]), dense.dtype)
         if step >= 2 * WIDE and int((self.stop - self.start).sum()) >= OFTEN * dense.shape[0]:
             step = PANEL
@@ -85,8 +79,6 @@ class CSR:
 
     def multiply_transposed(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self.T @ dense, without a gradient."""
-        if dense.shape[1] == 1:
-            return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
         if dense.shape[1] >= WIDE:
             return CSR.of(self.scipy.T.tocsr()).multiply(dense)
         out = np.zeros((self.shape[1], dense.shape[1]), dense.dtype)
@@ -103,18 +95,9 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
     """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I, or sums of weights where A has some."""
     index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
-    _, indices, weight, scale = closed_parts(graph, dtype)
-    rows = graph.adj.indptr.astype(index, copy=False)
-    indptr, indices, values = loops.closed(rows, indices, weight, scale, 0, graph.n)
+    rows, weight = graph.adj.indptr.astype(index, copy=False), graph.adj.data if graph.weighted else None
+    indptr, indices, values = loops.closed(rows, graph.adj.indices, weight, inverse_root(graph.strength, dtype))
     return sp.csr_array((values, indices, indptr), shape=graph.adj.shape)
-
-
-def closed_parts(
-    graph: Graph, dtype: type[np.floating[Any]] = np.float32
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any]]:
-    """What `loops.closed` makes rows of Â from: starts and columns of A, its weights or None, and D^-1/2 of A + I."""
-    weight = graph.adj.data if graph.weighted else None
-    return graph.adj.indptr, graph.adj.indices, weight, inverse_root(graph.strength, dtype)
 
 
 def inverse_root(strength: NDArray[Any], dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
@@ -125,12 +108,3 @@ def inverse_root(strength: NDArray[Any], dtype: type[np.floating[Any]] = np.floa
 def operand(matrix: Attributes, dtype: DTypeLike = np.float32) -> CSR | NDArray[Any]:
     """A sparse or dense matrix as products read it, on the same memory where that can be."""
     return CSR.of(matrix, dtype) if is_sparse(matrix) else matrix.astype(dtype, copy=False)
-
-
-def as_tensor(array: NDArray[Any]) -> Tensor:
-    """A tensor on the memory of `array`, which may be read-only: nothing here writes to it."""
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)

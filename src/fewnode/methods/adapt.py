@@ -138,7 +138,7 @@ def adapt(
     gram = (rows @ transposed).to_dense() if rows.shape[0] <= MAX_GRAM else None
     h, moved = rows @ weights[FIRST], torch.zeros(1)
     moving = {name: tensor for name, tensor in weights.items() if name != FIRST}
-    head = h.new_zeros(reading.encode(weights, field, h.detach()).shape[1], n_way)
+    head = h.new_zeros(weights[f"encoder.bias.{reading.layers - 1}"].numel(), n_way)
     moving |= {"head": head.requires_grad_(), "bias": head.new_zeros(n_way).requires_grad_()}
     for _ in range(steps):
         loss = F.cross_entropy(logits(reading, moving, field, h, dropout), y, balance)
@@ -185,36 +185,26 @@ class Adapt:
         reading = self._reading(graph)
         with seeded(self.seed):
             encoder = nn.ModuleDict({"encoder": Encoder(graph.n_features, self.hidden)})
-            self.weights_: Weights = dict(encoder.named_parameters())
-        trained, label = dict(self.weights_), np.full(graph.n, -1)
-        if not self.meta:
-            with seeded(self.seed, 1):
-                head = nn.ModuleDict({"classes": nn.Linear(self.hidden[-1], len(train.members))})
-            trained |= dict(head.named_parameters())
-            for c, members in enumerate(train.members):
-                label[members] = c
-
-        def loss_of(episode: Episode) -> Tensor:
-            if self.meta:
-                return self._query_loss(reading, episode)
-            return self._class_loss(reading, episode, trained, label)
+        with seeded(self.seed, 1):
+            classes = nn.ModuleDict({} if self.meta else {"classes": nn.Linear(self.hidden[-1], len(train.members))})
+        self.weights_: Weights = dict(encoder.named_parameters())
+        trained = {**self.weights_, **dict(classes.named_parameters())}
+        label = np.full(graph.n, -1)
+        for c, members in enumerate(train.members):
+            label[members] = c
 
         def gradients(t: int) -> Gradients:
             with seeded(train.seed, t):  # what dropout draws
-                episode = train[t]
-                loss = (
-                    self._query_loss(reading, episode)
-                    if self.meta
-                    else self._class_loss(reading, episode, trained, label)
-                )
+                minimised = (reading, train[t])
+                loss = self._query_loss(*minimised) if self.meta else self._class_loss(*minimised, trained, label)
             if not torch.isfinite(loss):
                 return float(loss.detach()), {}
             slopes = torch.autograd.grad(loss, [*trained.values()], allow_unused=True, materialize_grads=True)
             return float(loss.detach()), {n: slope.numpy() for n, slope in zip(trained, slopes, strict=True)}
 
         def validate() -> float:
-            right = [self._logits(reading, e.task).argmax(dim=1).numpy() == e.query_y for e in pool]
-            return float(np.mean([share.mean() for share in right]))
+            answers = (self._logits(reading, episode.task).argmax(dim=1).numpy() for episode in pool)
+            return float(np.mean([(y == e.query_y).mean() for y, e in zip(answers, pool, strict=True)]))
 
         weights = {name: tensor.detach().numpy() for name, tensor in trained.items()}  # on the same memory
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)

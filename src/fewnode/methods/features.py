@@ -28,7 +28,7 @@ def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
     make: dict[str, Callable[[Graph, int], Attributes]] = {
         "degree": lambda graph, _: degree_features(graph),
         "svd": svd_features,
-        "walks": walk_features,
+        "walks": lambda graph, seed: Walks(seed=seed).vectors(graph),  # DeepWalk's, as they are
     }
     if kind not in make:
         raise FewnodeError(f"unknown features {kind!r}{closest(kind, make)}; known are {', '.join(make)}")
@@ -59,8 +59,3 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
     """
     adj = normalised(graph, np.float32)
     return unit_rows(leading_rows(adj, RANK, seed, not graph.directed, ROUNDS).whole())
-
-
-def walk_features(graph: Graph, seed: int) -> Attributes:
-    """DeepWalk's vectors as they are."""
-    return Walks(seed=seed).vectors(graph)

@@ -23,6 +23,8 @@ from fewnode.graph import Graph, Ints
 from fewnode.seeds import seeded
 from fewnode.train import Gradients, Weights
 
+EVERYWHERE = 1 << 20
+"""Hops of a module that does not say how far it looks."""
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 
 
@@ -49,10 +51,11 @@ class Reference:
         g = self._around([batch.support, batch.query])
         with seeded(seed):  # a module of somebody else may draw
             loss = gpn.loss(self.networks, g, batch, self.distance, dropout, seed)
-        value, gradients = differentiate(loss, self.networks)
         for name, kept in self.networks.named_buffers():
             weights[name][...] = kept.cpu().numpy()
-        return value, gradients
+        named = dict(self.networks.named_parameters())
+        slopes = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
+        return float(loss.detach()), {name: slope.cpu().numpy() for name, slope in zip(named, slopes, strict=True)}
 
     @torch.no_grad()
     def embed(self, weights: Weights, nodes: Ints | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -78,7 +81,8 @@ class Reference:
         return answer
 
     def _around(self, parts: Sequence[Ints] | None) -> Neighbourhood:
-        nodes, dtype = None if parts is None else np.concatenate(parts), next(self.networks.parameters()).dtype
+        every = parts is None or self.networks.hops > EVERYWHERE
+        nodes, dtype = None if every else np.concatenate(parts or []), next(self.networks.parameters()).dtype
         g = Neighbourhood.of(self.graph, nodes, self.networks.hops, dtype, self.device)
         if self.degree is None:
             return g
@@ -109,13 +113,6 @@ def shapes_of(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
     """Of the weights of a network, which is not made for that."""
     with torch.device("meta"):
         return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
-
-
-def differentiate(loss: Tensor, model: nn.Module) -> Gradients:
-    """The loss and, by autograd, its gradient by each parameter; 0 by those that it does not depend on."""
-    named = dict(model.named_parameters())
-    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True, materialize_grads=True)
-    return float(loss.detach()), {name: each.cpu().numpy() for name, each in zip(named, found, strict=True)}
 
 
 # --- the formulation of the authors' code (docs/deviations.md) ----------------------------------------------------
@@ -167,35 +164,21 @@ class AuthorsNetworks(Networks):
 
 
 class ModuleEncoder(nn.Module):
-    """A torch module that takes `x, edge_index`, as PyG's do. `hops` is how far it looks.
+    """A torch module that takes `x, edge_index`, as PyG's do. `hops` is how far it looks; it reads all nodes without.
 
     One hop more is read, because modules that normalise by degree need the whole neighbourhood of their outermost
     nodes. Dropout is the module's own, and draws from torch's stream.
     """
 
-    def __init__(self, module: nn.Module, hops: int | None = None) -> None:
+    def __init__(self, module: nn.Module, hops: int = EVERYWHERE) -> None:
         super().__init__()
         self.module = module
-        self.hops = 1 + (hops or _count_hops(module))
+        self.hops = 1 + hops
 
     def forward(self, g: Neighbourhood, dropout: float = 0.0, seed: int = 0) -> Float[Tensor, "n d"]:
         edge_index = torch.stack([g.source, g.target])[:, g.source != g.target]
         z: Tensor = self.module(g.x.to_dense(), edge_index)
         return z
-
-
-def _count_hops(module: nn.Module) -> int:
-    try:
-        from torch_geometric.nn import MessagePassing
-    except ModuleNotFoundError:
-        convolutions: list[nn.Module] = []
-    else:
-        convolutions = [part for part in module.modules() if isinstance(part, MessagePassing)]
-    if not convolutions:
-        raise FewnodeError(
-            f"cannot tell how many hops {type(module).__name__} looks; pass ModuleEncoder(encoder, hops=…)"
-        )
-    return sum(int(getattr(part, "K", 1)) for part in convolutions)
 
 
 def pyg_encoder(name: str, n_features: int, hidden: Sequence[int], dropout: float) -> ModuleEncoder:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fewnode.embedding.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.embedding.attributes import need_attributes
-from fewnode.embedding.diffusion import Diffusion, Operators
+from fewnode.embedding.diffusion import Diffusion
 from fewnode.embedding.directions import Axes
 from fewnode.embedding.projection import centred, mean_direction
 from fewnode.episodes import Batch, TaskSampler
@@ -86,12 +86,12 @@ class Propagation:
         """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
         if len(choices) == 1:
             return choices[0]
-        operators, pools = Operators.of(graph), [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
+        pools = [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
         accuracy: dict[Choice, float] = {}
         for scaling, group in groupby(choices, lambda c: c.scaling):
             x = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
             for diffusion, same in groupby(group, lambda c: c.diffusion):
-                h = diffusion(operators, x)
+                h = diffusion(graph, x)
                 for choice in same:
                     z = centred(h, mean_direction(h)) if choice.centre else unit_rows(h)
                     right = np.concatenate([accuracies(z, pool, choice.distance) for pool in pools])
@@ -99,7 +99,7 @@ class Propagation:
         return max(choices, key=lambda choice: accuracy[choice])
 
     def _diffused(self, graph: Graph) -> Floats:
-        return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
+        return self.choice_.diffusion(graph, self.axes_.read(graph.x))
 
     def head(self) -> Head:
         return Head(self.choice_.distance, crowds=True)

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
-from fewnode.tables.bag import choose_vocabulary, encode
+from fewnode.tables.words import choose_vocabulary, encode
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_SKIPPED = 1_000_000
@@ -34,13 +34,7 @@ LinkedText: TypeAlias = tuple[str, str | None, int | None, str | None, str]
 """A record's id, label, year, text and links; without a label or a text it is no node."""
 
 
-class _Strict(BaseModel):
-    """Fields that are used are checked, all others passed over."""
-
-    model_config = ConfigDict(strict=True)
-
-
-class Product(_Strict):
+class Product(BaseModel, strict=True):
     """A line of SNAP's `meta_*.json.gz`. In spite of the name it is a Python literal: `{'asin': 'B000GDAOUC',
     'related': {'also_viewed': ['B003LY5T9O']}, 'categories': [['Clothing, Shoes & Jewelry', …, 'Shoelaces']],
     'description': 'White Athletic Lace', …}`. Lines of JSON with the same fields are read too.
@@ -60,16 +54,16 @@ class Product(_Strict):
         return self.asin, (path[-1] or None) if path else None, None, text, links
 
 
-class Venue(_Strict):
+class Venue(BaseModel, strict=True):
     raw: Name | None = None
     name: Name | None = None
 
 
-class Abstract(_Strict):
+class Abstract(BaseModel, strict=True):
     InvertedIndex: dict[str, list[int]] | None = None
 
 
-class Paper(_Strict):
+class Paper(BaseModel, strict=True):
     """A line of the AMiner citation network, version 11: `{"id": "100001334", "venue": {"raw": "KDD", …}, "year": 2014,
     "references": ["1535888970", …], "indexed_abstract": {"InvertedIndex": {"word": [0, 7], …}, …}, …}`.
     """

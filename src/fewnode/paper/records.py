@@ -54,8 +54,8 @@ def _pieces(path: Path, read: Callable[[IO[bytes]], bytes]) -> Iterator[bytes]:
                     raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
                 yield piece
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            where = f"gzip data is cut or damaged after {stream.tell():,} bytes"
-            raise FewnodeError(f"{path}: {where} ({one_line(error)})") from None
+            place = f"{stream.tell():,} bytes ({one_line(error)})"
+            raise FewnodeError(f"{path}: gzip data is cut or damaged after {place}") from None
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:

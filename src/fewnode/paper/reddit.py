@@ -26,12 +26,10 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.published import EXPECTED
 from fewnode.graph import Graph, Ints, dense_blocks
 from fewnode.paper.records import counted, fault, find_raw, read_whole
-from fewnode.tables.vectors import DAMAGED
+from fewnode.tables.columns import DAMAGED
 
-MAX_MAP_BYTES = 1 << 28
-MAX_GRAPH_BYTES = 1 << 32
-_BLOCK = 1 << 13
-_NOWHERE = (1 << 31) - 1
+MAX_MAP_BYTES, MAX_GRAPH_BYTES = 1 << 28, 1 << 32
+_BLOCK, _NOWHERE = 1 << 13, (1 << 31) - 1
 _READ = object()
 """Stands for a node or a link that was read; no JSON can hold it."""
 _NumberByName = TypeAdapter(dict[str, Annotated[int, Field(ge=0, lt=1 << 31, strict=True)]])

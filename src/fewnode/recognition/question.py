@@ -302,9 +302,7 @@ class Question:
 
     def explain(self, rows: Ints) -> Explanation:
         """β of each support node, and the support nodes (their places) nearest to each of these nodes."""
-        if self.space is None:
-            raise FewnodeError(f"{self.model} has no prototypes to explain its answers by")
-        return self.space.explain(self.prepared, self.space.look(rows).z)
+        return self.embedded.explain(self.prepared, self.embedded.look(rows).z)
 
     # --- what comes after an answer ---
 

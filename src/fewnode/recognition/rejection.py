@@ -71,7 +71,7 @@ def _prior(question: Question, rows: Rows, near: Floats | None = None) -> Double
     elif question.mixed is not None:
         member = np.full(rows.nodes.size, KNOWN)
     else:
-        member = space.knows.probability(near, question.prepared.shots, space.crowd(rows), question.share)
+        member = space.knows.probability(near, question.prepared.given.shots, space.crowd(rows), question.share)
     return np.asarray(found * np.asarray(member)[:, None])
 
 
@@ -109,7 +109,7 @@ def left_out_nearness(prepared: Prepared, c: int, distance: str) -> Floats:
     own = given.y == c
     share, z = (given.count[own] / given.count[own].sum())[:, None], given.z[own]
     near = nearness(z, p, distance)
-    if prepared.shots[c] > 1:
+    if prepared.given.shots[c] > 1:
         others = (p[c] - share * z) / np.maximum(1 - share, np.float32(1e-6))
         near[:, c] = nearness(z[:, None], others[:, None], distance)[:, 0, 0]
     return np.asarray(near[given.is_node[own]])

@@ -27,7 +27,7 @@ def each_on_its_own(space: Space, given: Given, asked: Ints, shares: Sequence[fl
     found, rows, prepared = rather(space, given, asked), space.look(asked), space.prepare(given.task(asked))
     near, crowd = space.near(prepared, rows), space.crowd(rows)
     for c, share in enumerate(shares):
-        found[:, c] *= space.knows.probability(near[:, [c]], prepared.shots[[c]], crowd, share)
+        found[:, c] *= space.knows.probability(near[:, [c]], prepared.given.shots[[c]], crowd, share)
     return found
 
 
@@ -51,7 +51,7 @@ def class_shares(space: Space, given: Given, population: Ints, known: float | No
         return [0.5 for _ in ways]
     rows, prepared = space.look(some), space.prepare(given.task(some))
     near, crowd, against = space.near(prepared, rows), space.crowd(rows), rather(space, given, some)
-    return [space.knows.share(near[:, [c]], prepared.shots[[c]], crowd, against[:, c], known) for c in ways]
+    return [space.knows.share(near[:, [c]], prepared.given.shots[[c]], crowd, against[:, c], known) for c in ways]
 
 
 def shares_of_support(given: Given) -> list[float]:

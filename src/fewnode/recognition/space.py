@@ -6,8 +6,9 @@ is a `Head`; what differs between networks is an `Embedding`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,25 +19,9 @@ from fewnode._system.kept import Kept, fingerprint
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints
+from fewnode.recognition import prototypes
 from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, MembershipModel, Temperature
-from fewnode.recognition.prototypes import (
-    RIDGE,
-    SCALE,
-    WORTH,
-    LabelledRows,
-    chosen_factors,
-    class_weights,
-    echoed,
-    familiarity,
-    left_out,
-    nearness,
-    products,
-    rectified_prototypes,
-    rectify,
-    ridge_prototypes,
-    row_lengths,
-    softmax,
-)
+from fewnode.recognition.prototypes import SCALE, WORTH, LabelledRows, class_weights, nearness, products, softmax
 from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
 
 Real = TypeVar("Real", bound=np.floating[Any])
@@ -45,6 +30,8 @@ NEAREST = 3
 """Support nodes that an explanation names."""
 COMPARED = 4
 """Rows of a class that all nodes are compared with at a time: with one more example, one comparison is made anew."""
+HUBNESS, HUB = np.float32(0.25), 10
+"""How much of its mean score among so many nodes, the nearest of a sample, a class loses without base classes."""
 ASKED_FOR_ALL = 0.5
 """Where this share of the nodes is asked about, how crowded it is around each is computed for all."""
 
@@ -92,10 +79,8 @@ class Prepared:
     ridge: Floats | None = None
     """The prototypes of GPN+, d x N, which answer in place of the means."""
     left_out: LeftOut | None = None
-
-    @property
-    def shots(self) -> Floats:
-        return self.given.shots
+    hubness: Floats | float = 0.0
+    """What is taken off the score of each class, for being near to nodes of any kind (CSLS, Conneau et al., 2018)."""
 
 
 class Rows(NamedTuple):
@@ -138,7 +123,8 @@ class Space:
         return Rows(survey.sample_z[places], some, False, survey.sample_crowding[places])
 
     def lengths(self, rows: Rows) -> Floats:
-        return self.kept("lengths", lambda: row_lengths(rows.z)) if rows.whole else row_lengths(rows.z)
+        made = partial(prototypes.row_lengths, rows.z)
+        return self.kept("lengths", made) if rows.whole else made()
 
     def crowd(self, rows: Rows) -> Floats | None:
         """How close nodes lie around each; None where membership does not look at it."""
@@ -155,7 +141,8 @@ class Space:
             raise FewnodeError("it cannot read descriptions of classes; gpn-plus can")
         read, z, found = self.unlinked, self.embedding.z[: self.embedding.survey.n], []
         for row in (described.x[[i]] for i in range(described.x.shape[0])):
-            found.append(self.kept(("said", fingerprint(row)), lambda row=row: echoed(read(row, z.shape[1]), z)))  # type: ignore[misc]
+            made = partial(lambda row: prototypes.echoed(read(row, z.shape[1]), z), row)
+            found.append(self.kept(("said", fingerprint(row)), made))
         return np.concatenate(found)
 
     # --- a support set ---
@@ -187,26 +174,29 @@ class Space:
             return Prepared(given, given.count, given.means)
         factors, weight, label = self._factors(given), class_weights(given.counted), given.label
         z, rows = given.z * factors, np.arange(len(given.y))
-        p = ridge_prototypes(z, label, weight)
-        alpha = weight[:, None] * (label - np.float32(1 / label.shape[1]) - z @ p) / RIDGE  # p = zᵀ α
+        p = prototypes.ridge_prototypes(z, label, weight)
+        alpha = weight[:, None] * (label - np.float32(1 / label.shape[1]) - z @ p) / prototypes.RIDGE  # p = zᵀ α
         own = alpha[rows, given.y].clip(min=0) + np.float32(1e-9)
         beta = (own / np.bincount(given.y, own)[given.y]).astype(np.float32)
-        return Prepared(given, beta, given.means, factors[:, None] * p, self._left_out(given, factors))
+        p, hubness = factors[:, None] * p, np.zeros(p.shape[1], np.float32)
+        if self.head.adapts:
+            hubness = HUBNESS * np.sort(self.embedding.survey.sample_z @ p, axis=0)[-HUB:].mean(axis=0)
+        return Prepared(given, beta, given.means, p, self._left_out(given, factors, hubness), hubness)
 
     def _factors(self, given: LabelledRows) -> Floats:
         """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
         if not self.head.adapts:
             return np.ones(given.z.shape[-1], np.float32)
         share, width = self.embedding.structure_share, self.embedding.attribute_columns
-        return chosen_factors(given.z[given.is_node], given.label[given.is_node], share, width)
+        return prototypes.chosen_factors(given.z[given.is_node], given.label[given.is_node], share, width)
 
-    def _left_out(self, given: LabelledRows, factors: Floats) -> LeftOut | None:
+    def _left_out(self, given: LabelledRows, factors: Floats, hubness: Floats) -> LeftOut | None:
         """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
         judged = given.is_node & (given.shots[given.y] > 1)
         if not (self.head.adapts and judged.any()):
             return None
-        score = left_out(given.z * factors, given.label, class_weights(given.counted))
-        return LeftOut(softmax(SCALE * score[judged]), given.y[judged])
+        score = prototypes.left_out(given.z * factors, given.label, class_weights(given.counted))
+        return LeftOut(softmax(SCALE * (score[judged] - hubness)), given.y[judged])
 
     # --- answers ---
 
@@ -214,7 +204,8 @@ class Space:
         """Eq. (13): P(class) of each row on its own, if it is in one of them."""
         if prepared.ridge is None:
             return softmax(nearness(z, prepared.means, self.head.distance))
-        return np.concatenate([softmax(SCALE * products(part, prepared.ridge)) for part in in_parts(z, z.shape[1])])
+        parts = (products(part, prepared.ridge) - prepared.hubness for part in in_parts(z, z.shape[1]))
+        return np.concatenate([softmax(SCALE * part) for part in parts])
 
     def tempered(
         self, answer: Probabilities, task: Task, rows: Rows, prepared: Prepared, mode: str = MODES[0]
@@ -241,7 +232,7 @@ class Space:
         z, y = prepared.given.z, prepared.given.y
         near = nearness(z, z, self.head.distance)
         np.fill_diagonal(near, -np.inf)
-        some = prepared.given.is_node & (prepared.shots[y] > 1)
+        some = prepared.given.is_node & (prepared.given.shots[y] > 1)
         temperature = self._temperature(task, prepared, MODES[0])
         return replace(judged, probability=temperature(judged.probability, task, near.max(axis=1)[some]))
 
@@ -270,12 +261,12 @@ class Space:
     def member(self, prepared: Prepared, rows: Rows, share: float) -> NDArray[np.float64]:
         """P(a node is in one of the classes), if that share of the network is."""
         near, crowd = self.near(prepared, rows), self.crowd(rows)
-        return finite(np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64))
+        return finite(np.asarray(self.knows.probability(near, prepared.given.shots, crowd, share), np.float64))
 
     def share_of_members(self, prepared: Prepared) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         rows = self.stand_for_all(self.embedding.survey.sample.size)
-        return self.knows.share(self.near(prepared, rows), prepared.shots, self.crowd(rows))
+        return self.knows.share(self.near(prepared, rows), prepared.given.shots, self.crowd(rows))
 
     @property
     def knows(self) -> MembershipModel:
@@ -308,26 +299,21 @@ class Space:
         return found
 
     def answer_tasks(self, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        """Answers before the temperature; tasks that are alike are computed together.
+        """Answers before the temperature; tasks of the same labels and as many queries are computed together.
 
         Inductive: a query is classified on its own. Transductive: the queries of a task help each other.
         """
-        answers: dict[int, Probabilities] = {}
-        for places in self._alike(tasks):
-            found = self._together([tasks[i] for i in places], transductive)
-            answers |= dict(zip(places, found, strict=True))
-        return [answers[i] for i in range(len(tasks))]
-
-    def _alike(self, tasks: Sequence[Task]) -> Iterator[list[int]]:
-        """Places of tasks that can be answered together: of the same labels, and as many queries."""
-        groups: dict[tuple[bytes, int, int], list[int]] = {}
+        groups = dict[tuple[bytes, int, int], list[int]]()
         for i, task in enumerate(tasks):
             alone = i if self.head.adapts or task.described is not None else -1
             groups.setdefault((task.support_y.tobytes(), task.query.size, alone), []).append(i)
+        answers, width = dict[int, Probabilities](), self.embedding.z.shape[1]
         for (_, size, _), places in groups.items():
-            rows = size + tasks[places[0]].support.size
-            step = max(1, NUMBERS_AT_ONCE // (self.embedding.z.shape[1] * max(1, rows)))
-            yield from (places[low : low + step] for low in range(0, len(places), step))
+            step = max(1, NUMBERS_AT_ONCE // (width * max(1, size + tasks[places[0]].support.size)))
+            for some in (places[low : low + step] for low in range(0, len(places), step)):
+                found = self._together([tasks[i] for i in some], transductive)
+                answers |= dict(zip(some, found, strict=True))
+        return [answers[i] for i in range(len(tasks))]
 
     def _together(self, tasks: Sequence[Task], transductive: bool) -> Sequence[Probabilities]:
         """Answers to one task, or to several that are alike: Eqs. (11)-(13), or ridge regression in place of means."""
@@ -339,16 +325,18 @@ class Space:
         query = self._z(asked)
         if head.adapts:
             factors = self._factors(given)
+            alone = self.answer(self.prepare(first), query)
             given, query = replace(given, z=given.z * factors), query * factors
-        if head.ridge:
-            alone = softmax(SCALE * (query @ ridge_prototypes(given.z, given.label, class_weights(given.counted))))
+        elif head.ridge:
+            p = prototypes.ridge_prototypes(given.z, given.label, class_weights(given.counted))
+            alone = softmax(SCALE * (query @ p))
         else:
             alone = softmax(nearness(query, given.means, head.distance))
         if not transductive:
             return list(alone) if len(tasks) > 1 else [alone]
         share = self._share(asked, given, query, alone)
         if head.ridge:
-            together = softmax(SCALE * (query @ rectified_prototypes(given.z, given.counted, query, share)))
+            together = softmax(SCALE * (query @ prototypes.rectified_prototypes(given.z, given.counted, query, share)))
         else:
             together = share / np.maximum(share.sum(axis=-1, keepdims=True), np.float32(1e-30))
         found = np.where(share.any(axis=(-2, -1), keepdims=True), together, alone)
@@ -364,8 +352,8 @@ class Space:
         crowd = None if head.membership is None else self.crowd(self.look(asked.ravel()))
         told = (head.distance, head.membership, None if crowd is None else crowd.reshape(asked.shape))
         if not head.ridge or (head.trust and not head.adapts and given.is_node.all()):
-            return rectify(given.means, given.shots, query, *told)
-        return alone * familiarity(query, given.means, given.shots, *told)
+            return prototypes.rectify(given.means, given.shots, query, *told)
+        return alone * prototypes.familiarity(query, given.means, given.shots, *told)
 
 
 def finite(probability: NDArray[Real]) -> NDArray[Real]:

@@ -16,7 +16,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints, is_sparse
 from fewnode.tables.encode import Encoding
 from fewnode.tables.read import Imported
-from fewnode.tables.vocabulary import Vocabulary, vocabulary_of
+from fewnode.tables.words import Vocabulary, vocabulary_of
 
 VALUES = 20
 """Categories of a column that are listed."""

@@ -17,7 +17,7 @@ from fewnode._system.files import cache_directory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
-from fewnode.engine.layout import settle
+from fewnode.engine.rows import settle
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints

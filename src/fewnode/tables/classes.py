@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fewnode.class_labels import only_class
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.tables.columns import Column
+from fewnode.tables.columns import Column, first_row
 from fewnode.tables.files import title
 from fewnode.tables.rows import LABEL, OWN, Rows
 from fewnode.tables.spec import ImportSpec
@@ -90,8 +90,7 @@ def _labels_table(rows: Rows) -> tuple[Ints, Column, dict[str, Any]]:
     node, label = (read.column(f"{OWN}{use}") for use in ("node", "class"))
     place = pc.index_in(node.cells, value_set=rows.ids)
     for cells, column, what in ((place, node, f"is not in {rows.name}"), (label.labels, label, "")):
-        if cells.null_count:
-            row = int(pc.index(pc.is_null(cells), True).as_py())
+        if (row := first_row(pc.is_null(cells))) is not None:
             name = node.texts[row].as_py() if column is node else None
             expected = "a class; leave the row out if it is unknown" if column is label else "a node"
             raise column.fault(row, f"empty, expected {expected}" if name is None else f"node {name!r} {what}")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
+from fewnode.interchange import plain_array
 from fewnode.tables.plain import TEXT
 from fewnode.tables.spec import ImportSpec
 
@@ -42,6 +48,10 @@ _PARTS = {
 }
 """How dates are written. That a day comes first is known where one is beyond the 12th."""
 EMPTY = "leave the cell empty if it is unknown"
+DAMAGED = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, ArithmeticError, BadZipFile)
+"""What NumPy raises at bytes that are not its own."""
+NAMELESS = "vectors"
+"""The column of an array that has no name."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ class Column:
         if pc.all(pc.is_in(labels, value_set=pa.array(["true", "false", None], TEXT))).as_py():
             labels = pc.replace_substring(pc.replace_substring(labels, "true", "1"), "false", "0")
         mark, odd = self._reading(labels)
-        if (row := _first(odd)) is not None:
+        if (row := first_row(odd)) is not None:
             told = f"found {labels[row].as_py()!r:.60}, expected a number"
             more = f" ({EMPTY}, or name what stands for that with `missing`)" if mark == "." else ", as most cells"
             raise self.fault(row, told + more)
@@ -139,7 +149,7 @@ class Column:
         elif fit == ["."] and self.spec.decimal is None and pc.all(_match(labels, _GROUPED)).as_py():
             pointed = _count(pc.match_substring(labels, "."))
             unsure = "." if FEWEST_POINTS <= pointed < len(labels) - labels.null_count else None
-        if unsure and (row := _first(pc.match_substring(labels, unsure))) is not None:
+        if unsure and (row := first_row(pc.match_substring(labels, unsure))) is not None:
             told = f"{labels[row].as_py()!r} may be a fraction or thousands; say `decimal` , or `decimal` ."
             raise self.fault(row, told)
         mark = min(odd, key=lambda mark: _count(odd[mark]))
@@ -158,7 +168,7 @@ class Column:
         """The age of each date in days, up to what all of them have in common; NaN where there is none."""
         days = self._days(order)
         if days is None:
-            row = _first(pc.is_null(pc.extract_regex(self.labels, _PARTS[order]))) or 0
+            row = first_row(pc.is_null(pc.extract_regex(self.labels, _PARTS[order]))) or 0
             raise self.fault(row, f"found {self.labels[row].as_py()!r:.60}, expected a date, {order}")
         return -days
 
@@ -195,17 +205,17 @@ class Column:
             rows = known[low : low + SLICE]
             lists = cells.take(pa.array(rows)).combine_chunks()
             if not self.is_list:
-                if (odd := _first(pc.invert(_match(lists, _VECTOR)))) is not None:
+                if (odd := first_row(pc.invert(_match(lists, _VECTOR)))) is not None:
                     what = f"found {lists[odd].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]"
                     raise self.fault(int(rows[odd]), what)
                 lists = pc.split_pattern_regex(pc.utf8_trim(lists, "[], \t"), r"\s*,\s*|\s+")
             lengths, first = pc.list_value_length(lists), not vectors.shape[1]
             width = lengths[0].as_py() if first else vectors.shape[1]
-            if (odd := _first(pc.not_equal(lengths, width or -1))) is not None:
+            if (odd := first_row(pc.not_equal(lengths, width or -1))) is not None:
                 expected = f"{width} as before" if width else "at least one"
                 raise self.fault(int(rows[odd]), f"a vector of {lengths[odd]} numbers, expected {expected}")
             numbers = _single(lists.flatten())
-            if (odd := _first(pa.array(~np.isfinite(numbers)))) is not None:
+            if (odd := first_row(pa.array(~np.isfinite(numbers)))) is not None:
                 found = str(lists.flatten()[odd].as_py())[:40]
                 what = f"number {odd % width + 1} of the vector is {found!r}, expected a finite number"
                 raise self.fault(int(rows[odd // width]), what)
@@ -235,7 +245,7 @@ def _count(mask: pa.ChunkedArray) -> int:
     return pc.sum(mask).as_py() or 0
 
 
-def _first(mask: pa.ChunkedArray) -> int | None:
+def first_row(mask: pa.ChunkedArray) -> int | None:
     """The first row of those, or none."""
     row = int(pc.index(mask, True).as_py())
     return None if row < 0 else row
@@ -249,3 +259,47 @@ def _single(numbers: pa.Array) -> Vectors:
         numbers = pc.cast(pc.replace_substring_regex(fit, r"^\+", "") if is_text else fit, pa.float64(), safe=False)
     with np.errstate(over="ignore"):
         return np.asarray(numbers.to_numpy(zero_copy_only=False)).astype(np.float32)
+
+
+# --- vectors beside a table: arrays or .npy files with a row for each node -----------------------------------------
+
+
+def read_vectors(given: Any, files: Sequence[str] = ()) -> dict[str, Vectors]:
+    """The matrices by the names of their columns: a file goes by its name. `given` is a matrix, a file, or several."""
+    if isinstance(given, Mapping):
+        return {str(name): _matrix(source, f"vectors {str(name)!r}") for name, source in given.items()}
+    if isinstance(given, (str, os.PathLike)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and given and all(isinstance(each, (str, os.PathLike)) for each in given):
+        files, given = [*files, *map(str, given)], None
+    paths = [Path(each) for each in files]
+    if twice := next((path for path in paths if sum(path.stem == other.stem for other in paths) > 1), None):
+        raise FewnodeError(f"{twice}: two files of vectors are called {twice.stem!r}; rename one")
+    matrices = {path.stem: read_npy(path) for path in paths}
+    return matrices if given is None else {**matrices, NAMELESS: _matrix(given, NAMELESS)}
+
+
+def read_npy(path: Path) -> Vectors:
+    """A matrix of numbers from an .npy file; Python objects are never loaded."""
+    with readable(path):
+        try:
+            matrix = np.load(path, mmap_mode="r")
+        except DAMAGED as error:
+            raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
+    if not isinstance(matrix, np.ndarray):
+        raise FewnodeError(f"{path}: several arrays, expected an .npy file of one")
+    return _matrix(matrix, str(path))
+
+
+def _matrix(source: Any, what: str) -> Vectors:
+    if isinstance(source, (str, os.PathLike)):
+        return read_npy(Path(source))
+    try:
+        matrix = np.asarray(plain_array(source))
+    except (TypeError, ValueError) as error:
+        raise FewnodeError(f"{what}: no matrix ({one_line(error)})") from None
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise FewnodeError(f"{what}: found {matrix.dtype} {matrix.shape}, expected numbers, a row for each node")
+    with np.errstate(over="ignore"):  # what becomes infinite is refused with its row
+        single: Vectors = matrix.astype(np.float32)
+    return single

@@ -15,8 +15,8 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.relations import UNNAMED, EdgeRows, unfit
 from fewnode.tables.columns import Column
-from fewnode.tables.files import Database, Source, Table, need_columns, quoted, title
-from fewnode.tables.rows import MARK, OWN, Rows, named_tables
+from fewnode.tables.files import Database, Source, Table, literal, need_columns, title
+from fewnode.tables.rows import OWN, Rows, named_tables
 from fewnode.tables.spec import ImportSpec
 
 EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
@@ -84,7 +84,7 @@ def read_edges(database: Database, sources: EdgeSources, nodes: Nodes, spec: Imp
         )
 
     def usual(table: Table) -> dict[str, str]:
-        kind = {"relation": quoted(table.kind or UNNAMED, MARK)} if kinds else {}
+        kind = {"relation": literal(table.kind or UNNAMED)} if kinds else {}
         return {"source": "NULL", "target": "NULL", **({"weight": "'1'"} if spec.weight else {}), **kind}
 
     rows = Rows.of(database, tables, spec, usual)

@@ -19,13 +19,13 @@ from pydantic import BaseModel, Field, FiniteFloat, model_validator
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Block, no_attributes
-from fewnode.tables.bag import choose_vocabulary
-from fewnode.tables.bag import encode as count_words
 from fewnode.tables.columns import Column, Fault, Vectors
 from fewnode.tables.plain import TEXT
 from fewnode.tables.roles import ColumnUse
 from fewnode.tables.rows import Rows
 from fewnode.tables.spec import ROLES
+from fewnode.tables.words import choose_vocabulary
+from fewnode.tables.words import encode as count_words
 
 MAX_CATEGORIES = 10_000
 MAX_LENGTH = 65_536

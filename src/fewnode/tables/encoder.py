@@ -75,12 +75,12 @@ class Encoder:
     width: int
 
     @classmethod
-    def of(cls, source: EncoderSource, expected: str | None = None) -> Encoder:
-        """The encoder in a folder, whose SHA-256 may be `expected`, or that a function is."""
+    def of(cls, source: EncoderSource) -> Encoder:
+        """The encoder in a folder, or that a function is."""
         path, sha256 = None, ""
         if isinstance(source, (str, os.PathLike)):
             path = Path(source).resolve()
-            (encode, sha256), name = _open_folder(path, expected), path.name
+            (encode, sha256), name = _open_folder(path), path.name
         elif callable(source):
             encode, name = source, str(getattr(source, "__qualname__", type(source).__qualname__))[:200]
         else:
@@ -98,20 +98,18 @@ class Encoder:
             kept = StoredEncoder.model_validate(stored)
         except ValidationError:
             raise FewnodeError("the stored encoder is not one that fewnode wrote") from None
-        name = kept.name
-        if given is None:
-            if kept.path is None:
-                raise FewnodeError(f"texts of {owner} went through the function {name}; give it: encoder={name}")
-            try:
-                return cls.of(kept.path, kept.sha256)
-            except FewnodeError as error:
-                raise FewnodeError(f"texts of {owner} went through {name}, which cannot be opened: {error}") from None
-        encoder = cls.of(given)
+        source = kept.path if given is None else given
+        if source is None:
+            raise FewnodeError(f"texts of {owner} went through the function {kept.name}; give it: encoder={kept.name}")
+        try:
+            encoder = cls.of(source)
+        except FewnodeError as error:
+            raise FewnodeError(f"texts of {owner} went through {kept.name}, which cannot be opened: {error}") from None
         mine = encoder.stored
         alike = len(mine.probe) == len(kept.probe) and np.allclose(mine.probe, kept.probe, rtol=1e-2, atol=1e-3)
         if mine.sha256 != kept.sha256 and ((kept.path is not None and mine.path is not None) or not alike):
             raise FewnodeError(
-                f"texts of {owner} went through the encoder {name} ({kept.sha256[:12]}), and {mine.name} "
+                f"texts of {owner} went through the encoder {kept.name} ({kept.sha256[:12]}), and {mine.name} "
                 f"({mine.sha256[:12]}) is another one; give that one, or import the tables again"
             )
         return encoder
@@ -172,7 +170,7 @@ def _checked(name: str, encode: TextEncoder, batch: list[str], width: int | None
 # --- a folder -----------------------------------------------------------------------------------------------------
 
 
-def _open_folder(folder: Path, expected: str | None) -> tuple[TextEncoder, str]:
+def _open_folder(folder: Path) -> tuple[TextEncoder, str]:
     """The encoder in a folder and the SHA-256 of its files; the same object until a file changes."""
     if not folder.is_dir():
         raise FewnodeError(f"{folder}: no such folder; an encoder is a folder on this machine, nothing is downloaded")
@@ -186,20 +184,16 @@ def _open_folder(folder: Path, expected: str | None) -> tuple[TextEncoder, str]:
         if state.st_size > (MAX_WEIGHTS if path.suffix == ".safetensors" else MAX_CONFIG):
             raise FewnodeError(f"{path}: {state.st_size >> 20:,} MB, too large for what it is")
         states.append((str(path.relative_to(folder)), state.st_size, state.st_mtime_ns))
-    return _opened(folder, tuple(states), expected)
+    return _opened(folder, tuple(states))
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: Path, states: tuple[tuple[str, int, int], ...], expected: str | None) -> tuple[TextEncoder, str]:
-    """Files of another encoder than `expected` are not given to a library."""
+def _opened(folder: Path, states: tuple[tuple[str, int, int], ...]) -> tuple[TextEncoder, str]:
+    """What a library makes of the files, as long as they are these."""
     digest, files = hashlib.sha256(), [name for name, *_ in states]
     for name in files:
         with readable(folder / name) as file:
             digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    if expected not in (None, digest.hexdigest()):
-        raise FewnodeError(
-            f"{folder}: another encoder ({digest.hexdigest()[:12]}) than expected ({str(expected)[:12]})"
-        )
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")  # before the first import: read only then
     kinds = _module_kinds(folder / "modules.json") if "modules.json" in files else []
     library = None

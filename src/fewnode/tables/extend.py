@@ -17,14 +17,14 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Relation, is_sparse
 from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency
 from fewnode.tables.classes import choose_classes
+from fewnode.tables.columns import first_row, read_vectors
 from fewnode.tables.edges import NO_EDGES, Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import documents
 from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.tables.files import Database, need_columns
 from fewnode.tables.plain import TEXT
 from fewnode.tables.read import Imported, about, texts_of
-from fewnode.tables.rows import ID, NOT_USED, NodeSources, Rows, named_tables, read_nodes
-from fewnode.tables.vectors import read_vectors, with_vectors
+from fewnode.tables.rows import ID, NOT_USED, NodeSources, Rows, named_tables, read_nodes, with_vectors
 
 
 def extend(
@@ -126,9 +126,7 @@ def extend(
 
 def _new_ids(rows: Rows, old: pa.Array, owner: str) -> pa.Array:
     """The names of the nodes, none of which may be in `old`."""
-    known = pc.is_in(rows.ids, value_set=old)
-    if pc.any(known).as_py():
-        row = int(pc.index(known, True).as_py())
+    if (row := first_row(pc.is_in(rows.ids, value_set=old))) is not None:
         raise rows.fault(row, ID, f"node {rows.ids[row].as_py()!r} is in {owner} already, expected new nodes")
     return rows.ids
 

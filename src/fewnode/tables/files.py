@@ -89,6 +89,10 @@ def quoted(text: str, mark: str = '"') -> str:
     return mark + text.replace(mark, mark + mark) + mark
 
 
+def literal(text: str) -> str:
+    return quoted(text, "'")
+
+
 def title(source: Source, what: str) -> str:
     """What a table goes by in messages before it is read."""
     if isinstance(source, NamedTable):
@@ -278,7 +282,7 @@ class Database:
 
 def _place(path: Path) -> str:
     """A file for DuckDB, which takes `*` and `[` for patterns."""
-    return quoted(glob.escape(str(path)), "'")
+    return literal(glob.escape(str(path)))
 
 
 def _arrow(source: Any) -> pa.Table:

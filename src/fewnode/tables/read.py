@@ -19,18 +19,18 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
 from fewnode.naming import two_alike
 from fewnode.relations import Scaling, read_relations
-from fewnode.tables.bag import STOP_WORDS
 from fewnode.tables.classes import Classes, choose_classes, several_in_a_cell
+from fewnode.tables.columns import read_vectors
 from fewnode.tables.compact import compact_graph
 from fewnode.tables.edges import Edges, EdgeSources, Nodes, read_edges
 from fewnode.tables.encode import Encoding, documents, learn
 from fewnode.tables.encoder import COLUMN, Encoder, Progress, StoredEncoder
 from fewnode.tables.files import Database
 from fewnode.tables.roles import ColumnUse, column_uses
-from fewnode.tables.rows import NodeSources, Rows, read_nodes
+from fewnode.tables.rows import NodeSources, Rows, read_nodes, with_vectors
 from fewnode.tables.spec import SHARES, ImportSpec
 from fewnode.tables.splits import choose_split
-from fewnode.tables.vectors import read_vectors, with_vectors
+from fewnode.tables.words import STOP_WORDS
 
 MANY = 0.1
 """Share of the texts without a word from which on it is told."""

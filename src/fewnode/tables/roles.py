@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from fewnode.graph import Ints
-from fewnode.tables.columns import Column
+from fewnode.tables.columns import Column, first_row
 from fewnode.tables.rows import NOT_USED as NOT_USED
 from fewnode.tables.rows import Rows
 
@@ -56,7 +56,7 @@ def column_uses(rows: Rows, y: Ints) -> dict[str, ColumnUse]:
 def _as_told(column: Column, name: str, role: str) -> ColumnUse:
     orders = column.date_orders if role == "numeric" else []
     if len(orders) > 1:
-        row = int(pc.index(pc.is_valid(column.labels), True).as_py())
+        row = first_row(pc.is_valid(column.labels)) or 0
         raise column.fault(row, "the dates may begin with the day or with the month; write them as 2024-01-31")
     return ColumnUse(role, "dates, as their age in days" if orders else "", None, orders[0] if orders else None)
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.tables.columns import Column, as_cells
-from fewnode.tables.files import Database, Source, Table, need_columns, quoted, title
+from fewnode.tables.columns import Column, Vectors, as_cells, first_row
+from fewnode.tables.files import Database, Source, Table, literal, need_columns, title
 from fewnode.tables.plain import TEXT
 from fewnode.tables.spec import ImportSpec
 
@@ -66,7 +66,7 @@ class Rows:
             cells = [f"rowid + {start} AS row", f"{part} AS part"]
             cells += [f"{own.get(use, lacking)} AS {key(OWN + use)}" for use, lacking in usual(table).items()]
             cells += [key(column) for column in table.types if table.has(column)]
-            cells += [f"{quoted(table.kind, MARK)} AS {key(kind)}"] if table.kind and kind else []
+            cells += [f"{literal(table.kind)} AS {key(kind)}"] if table.kind and kind else []
             queries.append(f"SELECT {', '.join(cells)} FROM {table.relation}")
             start += table.rows
         relation = database.free_name()
@@ -179,9 +179,8 @@ class Rows:
         """The names of the nodes as they are written: `1`, `01` and ` 1` are three."""
         ids = self.column(ID).cells.combine_chunks()
         ids = ids if isinstance(ids, pa.Array) else pa.concat_arrays(ids.chunks)
-        blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(ids), ""), True)
-        if pc.any(blank).as_py():
-            raise self.fault(int(pc.index(blank, True).as_py()), ID, "empty, expected a node id")
+        if (row := first_row(pc.fill_null(pc.equal(pc.utf8_trim_whitespace(ids), ""), True))) is not None:
+            raise self.fault(row, ID, "empty, expected a node id")
         return ids
 
     def kinds_of_nodes(self, known: tuple[str, ...] = ()) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
@@ -189,14 +188,10 @@ class Rows:
         if self.kind is None:
             return None, ()
         cells = self.column(self.kind).labels
-        if cells.null_count:
-            row = int(pc.index(pc.is_null(cells), True).as_py())
+        if (row := first_row(pc.is_null(cells))) is not None:
             raise self.fault(row, self.kind, "empty, expected the kind of the node")
         names = tuple(dict.fromkeys((*known, *pc.unique(cells).to_pylist())))
         return pc.index_in(cells, value_set=pa.array(names, TEXT)).to_numpy().astype(np.int64), names
-
-
-MARK = "'"
 
 
 def read_nodes(
@@ -272,6 +267,26 @@ def _distinct(rows: Rows) -> Rows:
     ask(f"CREATE TABLE {relation} AS {kept} ORDER BY row")
     [(count,)] = ask(f"SELECT count(*) FROM {relation}")
     return replace(rows, relation=relation, count=count)
+
+
+def with_vectors(rows: Rows, vectors: Mapping[str, Vectors]) -> Rows:
+    """The same rows with a column more for each matrix. A row of NaN is a missing vector."""
+    for name, matrix in vectors.items():
+        if name in rows.headers or name in rows.beside:
+            raise FewnodeError(f"{rows.name}: there is a column {name!r} already; vectors need a name of their own")
+        count = len(rows) + rows.repeated
+        if len(matrix) not in (len(rows), count):
+            raise FewnodeError(
+                f"{name}: {len(matrix):,} vectors for the {count:,} nodes of {rows.name}; "
+                "expected one for each row, in the same order"
+            )
+        own = matrix if len(matrix) == len(rows) else matrix[rows.origin]
+        missing = np.isnan(own).all(axis=1) if own.shape[1] else np.zeros(len(own), bool)
+        ends = pa.array(np.arange(len(own) + 1) * own.shape[1], pa.int64())
+        values = pa.array(np.ascontiguousarray(own).reshape(-1))
+        cells = pa.LargeListArray.from_arrays(ends, values, mask=pa.array(missing))
+        rows = replace(rows, beside={**rows.beside, name: cells})
+    return rows
 
 
 def named_tables(sources: Any) -> list[tuple[str | None, Source]]:
