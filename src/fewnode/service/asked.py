@@ -23,8 +23,6 @@ from fewnode.vectors import drawn
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
-GUESSED = 0.5
-"""The threshold where nothing tells how many nodes are in a class: somebody has to answer before that is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ class Asked:
             asked,
             transductive=how.mode == "transductive",
             closed_set=how.closed_set,
-            threshold=GUESSED if ranks and how.threshold is None else how.threshold,
+            threshold=0.5 if ranks and how.threshold is None else how.threshold,  # a guess: somebody has to answer
         )
         probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
         for place, name in enumerate(self.classes):  # also of what is beyond the sample

@@ -105,8 +105,7 @@ class Network:
 
     def known(self, row: int) -> str | None:
         """What the dataset calls the class of a node."""
-        label = int(self.data.y[row])
-        return None if label == UNKNOWN else self.data.class_names[label]
+        return None if (label := int(self.data.y[row])) == UNKNOWN else self.data.class_names[label]
 
     # --- more nodes ---
 
