@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -163,6 +163,11 @@ class Question:
             if member is not None:
                 member[row] = 1.0
         return among.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    @cached_property
+    def everyone(self) -> tuple[Doubles, Doubles | None]:
+        """The probabilities of all nodes."""
+        return self.probabilities(np.arange(self.data.graph.n))
 
     def _expected(self, rows: Ints, transductive: bool) -> tuple[Probabilities, Doubles | None]:
         """P(class) among the classes, and P(it is in any); whatever was rejected. That of all nodes is kept."""

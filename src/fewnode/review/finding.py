@@ -82,7 +82,7 @@ def ask_next(
     no = given.no.get(place, given.support[:0])
     answered = space.look(np.concatenate([given.support[given.y == place], no])).z
     pool = pool[~np.isin(pool, np.concatenate([given.support, no]))]
-    probability = question.probabilities(np.arange(space.embedding.n))[0][pool, place]
+    probability = question.everyone[0][pool, place]
     checks = _checks(evidence(question, label), pool, probability, count // CHECK) if count >= CHECK else []
     finds = in_doubt(probability, lambda some: space.look(pool[some]).z, answered, count, threshold)
     found: dict[int, str] = {}
