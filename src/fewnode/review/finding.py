@@ -143,7 +143,7 @@ def find(question: Question, count: int = 10, among: Ints | None = None) -> list
 
 
 def asked_among(question: Question, answers: dict[tuple[str, int], bool]) -> tuple[Asked, ...]:
-    """Those of the answers, by class and row, that were asked for: others say nothing of nodes that nobody chose."""
+    """Answers, by class and row, that were asked for: others say nothing of nodes that nobody chose."""
     found: list[Asked] = []
     if question.cannot_tell or question.space is None:
         return ()
