@@ -59,7 +59,9 @@ def in_doubt(
     """
     p, middle = probability.clip(LEAST, 1 - LEAST), min(max(threshold, LEAST), 1 - LEAST)
     away = np.abs(np.log(p / (1 - p)) - np.log(middle / (1 - middle)))
-    some = np.argsort(away, kind="stable")[: max(doubted, count)]
+    few = min(max(doubted, count), away.size)
+    some = np.flatnonzero(away <= np.partition(away, few - 1)[few - 1]) if few else np.flatnonzero(away)
+    some = some[np.argsort(away[some], kind="stable")][:few]
     rows = unit_rows(z(some))
     like, picked = (rows @ unit_rows(answered).T).max(axis=1, initial=-1.0), list[int]()
     for _ in range(min(count, some.size)):

@@ -23,7 +23,7 @@ from fewnode.recognition.calibration import Doubles, sigmoid
 from fewnode.recognition.population import claimable
 from fewnode.recognition.question import Question
 
-EDGES = (-9, -7, -6, -5, -4.25, -3.5, -2.75, -2, -1.25, -0.6, 0, 0.6, 1.25, 2, 3)
+EDGES = np.array([-9, -7, -6, -5, -4.25, -3.5, -2.75, -2, -1.25, -0.6, 0, 0.6, 1.25, 2, 3])
 """Log-odds between bands."""
 BANDS = len(EDGES) + 1
 POWER = np.array([0, 0, 0.2, 0.2, 0.45, 0.45, 0.8, 0.8, 0.92, 0.92, 1, 1, 1, 1, 1, 1])
@@ -125,7 +125,7 @@ def bands(p: Doubles) -> Ints:
     >>> bands(np.array([0.0, 0.49, 0.5, 1.0])).tolist()
     [0, 10, 11, 15]
     """
-    return np.asarray(np.digitize(log_odds(p), EDGES))
+    return np.asarray(np.digitize(p, sigmoid(EDGES)))
 
 
 def _posterior(prior: Doubles, band: Ints, yes: Doubles, weight: Doubles, draws: int) -> Doubles:
