@@ -4,6 +4,7 @@ import pytest
 
 from fewnode._system.sheets import (
     MAX_COLUMNS,
+    column_names,
     first_lines,
     recognise_separator,
     rows,
@@ -83,3 +84,14 @@ def test_a_row_that_is_none_is_told_with_the_line_it_begins_on(text: str, multil
     with pytest.raises(FewnodeError) as caught:
         list(rows("t", text.splitlines(keepends=True), ",", multiline=multiline, remedy=" (so)"))
     assert str(caught.value) == f"t: {message}"
+
+
+def test_column_names() -> None:
+    assert column_names("t", [" a", 7]) == ["a", "7"]
+    for header, message in [
+        (["a", "b", "a "], "column 'a' is there twice; rename one"),
+        (["a", "", " "], "several columns without a name; name them"),
+        (range(MAX_COLUMNS + 1), "over 10,000 columns; a column can hold a vector of numbers"),
+    ]:
+        with pytest.raises(FewnodeError, match=f"^t: {message}$"):
+            column_names("t", header)

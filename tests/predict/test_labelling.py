@@ -9,7 +9,6 @@ import pytest
 
 from fewnode import Class
 from fewnode.dataset import Dataset
-from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.recognition.question import Question
 from fewnode.review.labelling import Suggestion, unlabelled
@@ -51,10 +50,3 @@ def test_suggestions_are_new_and_distinct(model: Estimator, planted: Dataset) ->
     gains = [each.covers for each in found]
     assert gains == sorted(gains, reverse=True), "each adds less than the one before"
     assert question.next(12, "learn") == found
-
-
-def test_a_choice_among_given_nodes(model: Estimator, planted: Dataset) -> None:
-    question = asked(model, planted, [0, 1], "ab")
-    assert set(rows(planted, question.next(5, "learn", among=[0, 1, 7, 8]))) == {7, 8}
-    with pytest.raises(FewnodeError, match="no node left"):
-        question.next(5, "learn", among=[0, 1])

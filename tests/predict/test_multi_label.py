@@ -60,15 +60,6 @@ def test_members_of_several_classes_are_found_in_each(data: Dataset, model: Esti
     assert max(gap) < 0.1
 
 
-def test_a_node_of_both_classes_is_no_example_against_either(data: Dataset, model: Estimator) -> None:
-    shared = np.flatnonzero(truth(data, [7, 8]).all(axis=1))
-    alone = np.flatnonzero(truth(data, [7, 8])[:, 1] & ~truth(data, [7, 8])[:, 0])[:3].tolist()
-    own, asked = shared[:3].tolist(), shared[3:]
-    told = recognise(data, {"a": own, "b": own + alone}, asked, model=model, multi_label=True)
-    partly = recognise(data, {"a": own[:1], "b": own[1:] + alone}, asked, model=model, multi_label=True)
-    assert told.probabilities[:, 0].mean() > partly.probabilities[:, 0].mean()
-
-
 def test_what_else_is_asked_about_changes_nothing(data: Dataset, model: Estimator) -> None:
     given = support_of(data, [7, 8, 9])
     every = recognise(data, given, model=model, multi_label=True)

@@ -42,13 +42,6 @@ def test_a_table_has_a_label_its_probability_a_column_a_class_and_member() -> No
     ]
 
 
-def test_the_threshold_moves_what_is_in_none_of_the_classes() -> None:
-    assert answer().labels == ["mail", NONE]
-    assert answer(threshold=0.3).labels == ["mail", "mail"]
-    assert answer(threshold=0.9).labels == [NONE, NONE]
-    assert answer(threshold=0.9).probability.tolist() == [0.2, 0.7]
-
-
 def test_what_is_not_a_number_is_not_shown() -> None:
     for number in (np.nan, np.inf):
         with pytest.raises(FewnodeError, match=r"^node '=y': its probability is not a finite number; look for"):
@@ -126,14 +119,6 @@ def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
                 ask()
         with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
             predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
-def test_a_threshold_is_a_probability(threshold: float, model: Estimator, planted: Dataset) -> None:
-    with pytest.raises(FewnodeError, match="a probability from 0 to 1 is expected"):
-        ask(model, planted, threshold=threshold)
-    with pytest.raises(FewnodeError, match="a closed set has no threshold"):
-        ask(model, planted, threshold=0.5, closed_set=True)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode import Class, FewnodeError, UnusedInput, recognise
+from fewnode import Class, FewnodeError, recognise
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
 from fewnode.recognition.answers import DESCRIPTION
@@ -43,16 +43,6 @@ def test_every_way_of_giving_classes_finds_them(worded: Dataset, way: str, trans
     assert right(found, worded) > 0.85
     assert len(found.nodes) == worded.graph.n
     assert np.allclose(found.probabilities.sum(axis=1), found.member, atol=1e-5)
-
-
-def test_words_that_are_not_known_are_named_by_a_warning(worded: Dataset) -> None:
-    with pytest.warns(UnusedInput, match="class 'vpn': 'wombat' is not a word of this network"):
-        recognise(worded, {"mail": [0], "vpn": "a tunnel for a wombat"}, ["n9"])
-    with pytest.warns(UnusedInput, match="numbers in a description are not used: 128"):
-        recognise(worded, {"mail": [0], "vpn": "a tunnel of 128"}, ["n9"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        recognise(worded, {"mail": [0], "vpn": "a tunnel"}, ["n9"])
 
 
 def test_why_names_descriptions_too(worded: Dataset) -> None:

@@ -13,7 +13,7 @@ from fewnode.episodes import Episode, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.model.estimator import Estimator
-from fewnode.recognition.calibration import MembershipModel, fit_membership, fit_temperature, sigmoid
+from fewnode.recognition.calibration import fit_temperature
 from fewnode.scores import calibration_gaps
 
 
@@ -106,31 +106,7 @@ def test_too_few_classes_leave_strangers_unknown(planted: Dataset) -> None:
         model.familiar(planted.graph, [0, 1], [0, 1], [2])
 
 
-def test_a_nearer_node_is_likelier_known(model: Estimator, planted: Dataset) -> None:
-    members = [np.flatnonzero(planted.y == c) for c in planted.split.valid]
-    known = fit_membership(model.space(planted.graph), members, 3)
-    assert known is not None
-    assert known.slope > 0
-    p = MembershipModel(1.0, 0.0, -2.0).probability(np.array([[1.0, 0.0], [5.0, 0.0]]), np.ones(2))
-    assert np.allclose(p, sigmoid(np.array([-1.0, 3.0])))
-
-
 # --- the transductive mode -------------------------------------------------------------------------------------------
-
-
-def test_nodes_asked_together_tell_how_many_of_them_are_members() -> None:
-    """Logistic data with one member in five; learned as if every second were one."""
-    rng = np.random.default_rng(0)
-    member = np.arange(5000) % 5 == 0
-    near = rng.normal(np.where(member, 1.0, -1.0))[:, None]
-    known, shots = MembershipModel(2.0, 0.0, 0.0), np.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
-    assert known.probability(near, shots).mean() > 0.25
-    among = known.among(near, shots)
-    assert among.mean() == pytest.approx(0.2, abs=0.01)
-    right = (near[:, 0] + np.log(0.2 / 0.8) / 2) * 2  # Bayes' rule, by hand
-    assert np.allclose(among, sigmoid(right), atol=0.01)
-    assert known.among(near[member], shots).mean() > 0.95
-    assert np.isfinite(known.among(np.array([[9.0]]), shots)).all()
 
 
 def test_transductive_is_better_at_one_shot_and_queries_may_be_few(model: Estimator, planted: Dataset) -> None:

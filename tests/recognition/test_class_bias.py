@@ -31,12 +31,6 @@ def test_it_is_the_optimum(rng: np.random.Generator, ways: int) -> None:
     assert found.sum(axis=1) == pytest.approx(1)
 
 
-def test_a_share_of_nothing_and_nodes_that_count_nothing() -> None:
-    p = np.array([[0.9, 0.1], [0.2, 0.8]])
-    assert in_proportion(p, np.array([0.0, 1.0]), np.ones(2)).tolist() == [[0, 1], [0, 1]]
-    assert in_proportion(p, np.array([0.5, 0.5]), np.zeros(2)).tolist() == p.tolist()
-
-
 @pytest.mark.parametrize(
     ("classes", "given", "message"),
     [

@@ -32,15 +32,6 @@ def test_the_direction_is_that_of_a_general_optimiser(rng: np.random.Generator) 
     assert np.allclose(learned_direction(z, sigmoid(offset), wanted), best, atol=1e-4)
 
 
-@pytest.mark.parametrize("classes", [1, 2])
-def test_without_a_rejected_node_every_answer_is_the_same_bit_for_bit(worded: Dataset, classes: int) -> None:
-    given: dict[str, list[int]] = dict(list({"mail": MAIL, "vpn": OTHERS}.items())[:classes])
-    before = recognise(worded, given)
-    after = recognise(worded, {name: Class(nodes, no=[]) for name, nodes in given.items()})
-    assert np.array_equal(before.probabilities, after.probabilities)
-    assert np.array_equal(np.asarray(before.member), np.asarray(after.member))
-
-
 @pytest.mark.parametrize("mode", ["one class", "two classes", "closed set", "several classes", "transductive"])
 def test_a_rejected_node_takes_down_itself_and_what_is_like_it(worded: Dataset, mode: str) -> None:
     more = {"closed set": {"closed_set": True}, "several classes": {"multi_label": True}}.get(mode, {})

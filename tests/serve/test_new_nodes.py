@@ -12,6 +12,7 @@ from fewnode.dataset import Dataset
 from fewnode.model.estimator import Estimator
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
+from graphs import planted_kinds
 from service import InProcess, Local
 
 KINDS = ("bank", "shop", "farm", "port", "mill", "mine", "club", "lab", "inn", "zoo")
@@ -64,15 +65,11 @@ def data_of(local: InProcess) -> Dataset:
 
 
 def same(one: Dataset, other: Dataset) -> None:
-    """The same nodes, attributes, classes and edges, in whatever order the nodes are."""
-    assert sorted(one.node_names or ()) == sorted(other.node_names or ())
-    order = [other.node(name) for name in one.node_names or ()]
+    """The same nodes, attributes, classes and edges."""
+    assert (one.node_names, one.class_names, one.y.tolist()) == (other.node_names, other.class_names, other.y.tolist())
     dense = [x.toarray() if hasattr(x, "toarray") else x for x in (one.graph.x, other.graph.x)]
-    assert np.array_equal(dense[0], dense[1][order])
-    assert [one.class_names[c] if c >= 0 else None for c in one.y] == [
-        other.class_names[c] if c >= 0 else None for c in other.y[order]
-    ]
-    assert (one.graph.adj != other.graph.adj[order][:, order]).nnz == 0
+    assert np.array_equal(*dense)
+    assert (one.graph.adj != other.graph.adj).nnz == 0
 
 
 ROW = {"about": "a port of many ports", "balance": 3100, "country": "FR", "face": [3.0, 3.1, 2.9]}
@@ -159,3 +156,72 @@ def test_each_dataset_takes_nodes_in_its_own_way(start: Start, local: Local) -> 
     assert local.ask("/api/nodes/new").status == 404
     answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"0": 1, "no such": 1}}]})
     assert (answer.status, answer.json["unused"]) == (200, ["no such"]), "what is not used is named"
+
+
+# --- kinds, weights and ways of edges ---
+
+
+@pytest.fixture(name="kinds", scope="module")
+def _kinds() -> Dataset:
+    return planted_kinds()
+
+
+@pytest.fixture(name="kinds_model", scope="module")
+def _kinds_model(kinds: Dataset) -> Estimator:
+    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(kinds)
+
+
+@pytest.fixture(name="typed")
+def _typed(opened: Callable[[Estimator, Dataset], InProcess], kinds_model: Estimator, kinds: Dataset) -> InProcess:
+    return opened(kinds_model, kinds)
+
+
+def test_neighbours_come_with_kinds_ways_and_weights(typed: InProcess, kinds: Dataset) -> None:
+    near, ways, node = typed.ask("/api/nodes/node-7").json["neighbours"], set[str | None](), kinds.node("node-7")
+    for each in near:
+        other = kinds.node(each["node"])
+        expected = set()
+        for relation in kinds.graph.relations:
+            come, lead = relation.adj[node, other], relation.adj[other, node]
+            if come or lead:
+                way = None if not relation.directed else "both" if come and lead else "from" if come else "to"
+                weight = round(float(max(come, lead)), 4) if relation.name == "pays" else None
+                expected.add((relation.name, way, weight))
+        assert {(e["kind"], e["way"], e["weight"]) for e in each["edges"]} == expected != set()
+        ways |= {e["way"] for e in each["edges"]}
+    assert len(ways) > 1
+    assert len(near) == np.count_nonzero(kinds.graph.adj[[node]].toarray())
+
+
+def attach(local: InProcess, *edges: dict[str, Any]) -> Any:
+    return local.ask("/api/nodes", {"nodes": [{"node": "new", "edges": list(edges)}]})
+
+
+def test_a_new_node_comes_with_kinds_weights_and_ways(
+    typed: InProcess, opened: Callable[[Estimator, Dataset], InProcess], kinds_model: Estimator, kinds: Dataset
+) -> None:
+    pays = {"node": "node-7", "kind": "pays", "weight": 2.5, "way": "to"}
+    assert attach(typed, pays, {"node": "node-8", "kind": "owns"}, {"node": "node-9", "kind": "knows"}).status == 200
+    found = opened(kinds_model, kinds).ask("/api/nodes/new").json["neighbours"]
+    edges = {each["node"]: [(e["kind"], e["way"], e["weight"]) for e in each["edges"]] for each in found}
+    assert edges == {
+        "node-7": [("pays", "to", 2.5)],
+        "node-8": [("owns", "from", None)],
+        "node-9": [("knows", None, None)],
+    }
+
+
+REFUSED = {
+    "unknown kind 'pay'": {"kind": "pay"},
+    "give its kind; there are pays, owns, knows": {},
+    "edges of kind 'knows' have no weights": {"kind": "knows", "weight": 2.0},
+    "its edge to 'node-2': give its kind": {"weight": 2.0},
+    "weight": {"kind": "pays", "weight": -1.0},
+}
+
+
+def test_what_the_network_cannot_hold_is_refused(typed: InProcess, local: Local) -> None:
+    for why, edge in REFUSED.items():
+        answer = attach(typed, {"node": "node-2", **edge})
+        assert (answer.status, why in answer.json["error"]) == (422, True), answer.body
+    assert "neither weights nor kinds" in attach(local, {"node": "node-2", "kind": "pays"}).json["error"]

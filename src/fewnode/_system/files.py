@@ -16,7 +16,7 @@ from fewnode.errors import FewnodeError
 
 try:
     import fcntl
-except ModuleNotFoundError:  # Windows: two processes are not kept apart there, and what a kill left stays
+except ModuleNotFoundError:  # pragma: no cover - Windows: two processes are not kept apart, what a kill left stays
     fcntl = None  # type: ignore[assignment]
 
 MAX_TABLE_BYTES = 1 << 28

@@ -27,7 +27,7 @@ from fewnode.errors import FewnodeError
 
 try:
     import resource
-except ModuleNotFoundError:  # Windows
+except ModuleNotFoundError:  # pragma: no cover - Windows
     resource = None  # type: ignore[assignment]
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -291,7 +291,7 @@ def membership_rows(
 ) -> tuple[Doubles, Doubles] | None:
     """Rows of closeness, crowd, log K, described, log N and 1; and their weights, which are negative for strangers.
 
-    Of tasks of one class, of two and of `way`: of several prototypes one is near sooner. None with too few classes.
+    They are of tasks of one class, of two and of `way`. None with too few classes.
     """
     if len(members) < 3:
         return None
@@ -331,8 +331,7 @@ def logistic(
 ) -> MembershipModel:
     """From what `membership_rows` gives; `doubt` is how much it costs to differ from the prior.
 
-    Members have `RARE` of the weight of every task: most nodes of a network are strangers, so it is the nearest of them
-    that have to be told from members. The odds are then taken back to those of as many members as strangers.
+    Members have `RARE` of the weight of every task. The odds are then taken back to as many members as strangers.
     """
     middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
     columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])

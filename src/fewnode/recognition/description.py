@@ -40,18 +40,8 @@ _SAYS_NOTHING = frozenset(_NO_TOPIC.split())
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a network makes of a description, and what it could not use.
+    """What a network makes of a description, and what it could not use."""
 
-    >>> import fewnode
-    >>> mail = fewnode.describe(fewnode.load("debian"), "send, receive and filter e-mails, since 1998", "mail")
-    >>> [match.matched for match in mail.known]
-    ['send', 'receive', 'filter', 'mails']
-    >>> mail.unknown, mail.numbers
-    ((), ('1998',))
-    """
-
-    name: str
-    text: str
     x: Attributes
     """One row, as the graph has them: the attributes of a node with this text."""
     known: tuple[Match, ...] = ()
@@ -110,7 +100,7 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     row = np.zeros((1, data.graph.n_features), np.float32)
     row[0, list(values)] = list(values.values())
     x = sp.csr_array(row) if is_sparse(data.graph.x) else row
-    return Description(name, text, x, tuple(dict.fromkeys(matches)), unknown, about.numbers, nearest)
+    return Description(x, tuple(dict.fromkeys(matches)), unknown, about.numbers, nearest)
 
 
 def _limited(where: str, name: str, text: str, of_text: str = "text") -> None:
@@ -142,9 +132,6 @@ def opaque(data: Dataset, name: str) -> bool:
     """Whether the name of a class says nothing, as `c17`, `class 3` or one that has no word of this network."""
     reader = _reader(data)
     return all(map(is_code, words(name))) if reader is None else not reader.read_name(name).matches
-
-
-# --- the words of a network ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
