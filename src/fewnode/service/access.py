@@ -166,9 +166,7 @@ class Access:
             return JSONResponse({"ready": ready}, 200 if ready else 503)
         if self.under_way > MAX_REQUESTS:
             raise Refused(429, "more is asked at once than can be answered", "come again in a second", retry_after="1")
-        if not self.health.ready and not (
-            path == "/" or path.startswith("/static/")
-        ):  # which is there at once, and says what it waits for
+        if not self.health.ready and path != "/" and not path.startswith("/static/"):  # the page is there at once
             why = f"{self.health.stage}, {time.monotonic() - self.health.began:.0f} s"
             raise Refused(503, f"the network is being made ready: {why}", "come again in a second", retry_after="1")
         return None
