@@ -193,7 +193,7 @@ class Answers(Shown):
         return pyarrow.table(self.columns)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
+        """The answers as an object; `probabilities` by the name of the class, `member` null where it is not known."""
         rows: dict[str, list[Any]] = {"node": self.nodes, "label": self.labels}
         rows["probability"] = self.probability.tolist()
         rows["probabilities"] = [dict(zip(self.classes, row, strict=True)) for row in self.probabilities.tolist()]
