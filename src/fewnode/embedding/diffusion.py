@@ -21,7 +21,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.vectors import Floats
 
 Key = TypeVar("Key", bound=Hashable)
-WALK = ("walk",)
+CLOSED, WALK = ("closed",), ("walk",)
 
 
 class Diffusion(NamedTuple):
@@ -33,7 +33,7 @@ class Diffusion(NamedTuple):
 
     steps: int
     teleport: float = 0.0
-    over: tuple[str, ...] = ("closed",)
+    over: tuple[str, ...] = CLOSED
 
     @property
     def coefficients(self) -> list[float]:
