@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fewnode.cli.train import read_tuned
+from fewnode.cli.train import tuned_options
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -148,7 +148,9 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["grid"] = Reader(at("g.toml", read_grid), (GRID,), 8)
     found["reported"] = Reader(at("r.toml", read_reported), (REPORTED,), 8)
     found["tuned"] = Reader(
-        at("o.json", read_tuned), (b'{"method": "gpn", "options": {"lr": 0.01, "hidden": [4, 3]}}',), 8
+        at("o.json", lambda path: tuned_options(path, "gpn")),
+        (b'{"method": "gpn", "options": {"lr": 0.01, "hidden": [4, 3]}}',),
+        8,
     )
     found["class list"] = Reader(
         at("c.txt", lambda p: choose_split(data.y, data.class_names, {"train": ["c1"], "valid": ["c2"], "test": p})),

@@ -94,10 +94,3 @@ def test_every_class_without_base_classes(data: Dataset) -> None:
 def test_impossible_tasks_are_refused(data: Dataset, model: Estimator, asked: dict[str, int], sentence: str) -> None:
     with pytest.raises(fewnode.FewnodeError, match=sentence):
         evaluate(model, data, several=True, **asked)
-
-
-def test_methods_and_networks_that_cannot_be_asked_are_refused(data: Dataset) -> None:
-    with pytest.raises(fewnode.FewnodeError, match="gpn-plus can"):
-        evaluate("logistic", data, tasks=1, classes="all", several=True)
-    with pytest.raises(fewnode.FewnodeError, match="two are needed; ask for fewer shots"):
-        evaluate("gpn-plus", data, shot=400, classes="all", several=True)

@@ -25,7 +25,7 @@ from fewnode.model.estimator import Estimator
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.options import Asked
 from fewnode.recognition.classes import Given
-from fewnode.recognition.several import claimed_from, class_shares, shares_of_support
+from fewnode.recognition.several import claimed_from, class_shares, each_on_its_own, shares_of_support
 from fewnode.scores import (
     BINS,
     METRICS,
@@ -274,9 +274,9 @@ class _Tally:
         for episode in batch:
             task = episode.task
             given = Given.of_support(self.data, task.support, task.support_y, several=True)
-            question, some = self.fitted.question(self.data, given, True), self.population
-            shares = shares_of_support(given) if some is None else class_shares(question.embedded, given, some)
-            found, _ = replace(question, shares=tuple(shares)).probabilities(task.query)
+            space, some = self.fitted.question(self.data, given, True).embedded, self.population
+            shares = shares_of_support(given) if some is None else class_shares(space, given, some)
+            found = each_on_its_own(space, given, task.query, shares)
             self._keep(several_scores(found, found >= claimed_from(found), episode.truth, self.asked.precision_at))
             self.gaps += calibration_gaps(found, episode.truth)
             self.answers += found.size

@@ -9,7 +9,6 @@ from fewnode.recognition.prototypes import (
     DOUBTED,
     ODDS,
     LabelledRows,
-    chosen_factors,
     class_weights,
     left_out,
     ridge_prototypes,
@@ -26,24 +25,6 @@ def test_left_out_is_refitting_without_each_node(rng: np.random.Generator, shots
     for i in range(len(label)):
         rest = np.arange(len(label)) != i
         assert np.allclose(found[i], z[i] @ ridge_prototypes(z[rest], label[rest], weight[rest]), atol=1e-4), i
-
-
-@pytest.mark.parametrize(
-    ("tells", "shots", "low", "high"),
-    [("structure", 3, 0.5, 1.0), ("structure", 5, 0.5, 1.0), ("attributes", 3, 0.0, 0.15), ("attributes", 20, 0, 0)],
-)
-def test_leave_one_out_finds_the_side_that_tells(
-    rng: np.random.Generator, tells: str, shots: int, low: float, high: float
-) -> None:
-    """Six columns of attributes, of which z has 70 %, and six of structure; one of the two tells classes apart."""
-    y, sides = np.repeat(np.arange(3), shots), []
-    for side in ("attributes", "structure"):
-        noise = rng.normal(size=(y.size, 6))
-        sides.append(unit_rows((np.eye(6)[y] + (0.3 if side == tells else 100) * noise).astype(np.float32)))
-    z = np.concatenate([np.float32(0.7**0.5) * sides[0], np.float32(0.3**0.5) * sides[1]], axis=1)
-    factors = chosen_factors(z, np.eye(3, dtype=np.float32)[y], expected=0.3, own=6)
-    first, second = float(factors[0]) ** 2 * 0.7, float(factors[-1]) ** 2 * 0.3
-    assert low <= second / (first + second) <= high
 
 
 @pytest.mark.parametrize("rows", [4, 40], ids=["fewer rows than columns", "more"])

@@ -71,6 +71,7 @@ def test_the_page_is_there_before_the_model(visit: Visits, server: Running) -> N
     def status(path: str) -> int:
         headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {TOKEN}".encode())]
         scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
+        scope |= {"scheme": "http", "server": ("127.0.0.1", 80)}
         scope |= {"server": ("127.0.0.1", 80)}
         sent: list[Any] = []
         given = [{"type": "http.request", "body": b"", "more_body": False}]

@@ -132,7 +132,7 @@ def test_a_body_is_at_most_a_megabyte(local: Local) -> None:
         ({"nodes": ["node-1"], "mode": "both", "support": SUPPORT}, "mode"),
         ({"nodes": ["node-1"], "support": SUPPORT, "Nodes": []}, "Extra"),
         ({"nodes": ["node-1"], "support": {"a": ["node-1"], "b": ["node-1"]}}, "two classes"),
-        ({"nodes": ["node-1"]}, "no class yet"),
+        ({"nodes": ["node-1"]}, "put a class"),
         ({"nodes": ["node-1", "nobody"], "support": SUPPORT}, "unknown node 'nobody'"),
     ],
 )

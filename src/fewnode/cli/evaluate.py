@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from fewnode.cli.options import options
 from fewnode.cli.output import Printing, Threads, refuse, table
 from fewnode.cli.source import open_run
-from fewnode.cli.train import METHODS, method_options
+from fewnode.cli.train import method_options
 from fewnode.errors import FewnodeError, closest
+from fewnode.methods.table import METHODS
 from fewnode.options import Asked, Options, option
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Measured(Options):
         words=[ALL_CLASSES],
     )
     method: str | None = option(
-        "With --protocol, default gpn-plus. FILE.py:CLASS is your own, which is run.", words=METHODS
+        "With --protocol, default gpn-plus. FILE.py:CLASS is your own, which is run.", words=[*METHODS]
     )
     others: list[str] = option("Of the method, with --protocol.", [], flag="--option", metavar="NAME=VALUE", rare=True)
     draws: int | None = option("With --protocol: how often labels are drawn; default 30.", ge=1)

@@ -86,8 +86,8 @@ def predict(source: Source, tables: Tables, asked: Answer, blocks: Blocks, threa
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
-    With --explain the table also names the nearest support nodes, the `words` that a node or a neighbour of it
-    (in brackets) shares with the description of its class, and, in a sentence, `because`. The weight β of each
+    With --explain the table also names the nearest support nodes and, in a sentence, says why: `because`. `words` are
+    those that a node or a neighbour of it (in brackets) shares with the description of its class. The weight β of each
     support node in its class goes to a second table, OUT.support.csv.
 
     \b

@@ -53,9 +53,9 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
     \f
 
     The output has one row a node, the most worthwhile first: its name, the likeliest class and the probability of
-    that, `member` as `fewnode predict` has it (empty where it cannot be told), and the share of the classes' nodes
-    that labelling it would cover. Put the answers into the support table: the right class, or a class and `no` in
-    its column `answer`.
+    that. `member` is as `fewnode predict` has it, empty where it cannot be told. `covers` is the share of the
+    classes' nodes that labelling it would cover. Put the answers into the support table: the right class,
+    or a class and `no` in its column `answer`.
 
     Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
     nodes of kinds of which none has a label.

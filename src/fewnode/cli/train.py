@@ -13,6 +13,7 @@ from fewnode.cli.options import options
 from fewnode.cli.output import Printing, Threads
 from fewnode.cli.source import Blocks
 from fewnode.errors import FewnodeError
+from fewnode.methods.table import METHODS, has_option
 from fewnode.options import Options, option
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 MAX_TUNED_BYTES = 1 << 24
 VIEWS = "views"
 """The folder of a run that has its views while they are made on the disk."""
-METHODS = (
-    *("gpn-plus", "propagation", "gpn", "gpn-authors", "gpn-naive", "pn", "meta-gnn", "maml", "gcn", "sgc"),
-    *("deepwalk", "node2vec", "nearest-mean", "logistic"),
-)
 
 
 class Training(Options):
@@ -34,7 +31,7 @@ class Training(Options):
 
     data: str = option("A built-in name, a dataset directory, or a file that `data import` reads.", ...)
     out: Path = option("Directory for the model; it must not hold a run yet.", ...)
-    method: str = option("One of the list above, or FILE.py:CLASS.", "gpn-plus", words=METHODS)
+    method: str = option("One of the list above, or FILE.py:CLASS.", "gpn-plus", words=[*METHODS])
     way: int | None = option("N: classes in a training task; default 5, or all if there are fewer.")
     shot: int = option("K: support nodes a class; as many as you will have, if you know.", 5)
     query: int | None = option("M: query nodes a class; default: as many as --shot.")
@@ -82,7 +79,6 @@ def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -
     from fewnode.formats.sources import load
     from fewnode.method import HasHistory
     from fewnode.methods.plus import GPNPlus
-    from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
     own, out = method_options(training.others), training.out

@@ -206,17 +206,16 @@ class GPN:
     def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> GPN:
         """Become the method that gave `state`; wrong names or shapes are refused."""
         self._check()
-        expected = weight_shapes(n_features, self.hidden, self.valuator) if self._compiles else self._shapes(n_features)
+        if self._compiles:
+            expected = weight_shapes(n_features, self.hidden, self.valuator)
+        else:  # a file that claims to need larger weights costs no memory
+            expected = _torch().shapes_of(lambda: self.build(n_features, 0.0))
         need_shapes(state, expected | ({"idf": (n_features,)} if self.scaling == "tf-idf" else {}))
         self.weights_ = {name: np.asarray(array) for name, array in state.items() if name != "idf"}
         self.idf_ = np.asarray(state["idf"]) if self.scaling == "tf-idf" else None
         if odd := [name for name, array in self.weights_.items() if self._compiles and array.dtype != np.float32]:
             raise ValueError(f"tensor {odd[0]!r} is {self.weights_[odd[0]].dtype}, expected float32")
         return self
-
-    def _shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
-        """Of the weights of torch's networks; a file that claims to need larger ones costs no memory."""
-        return dict(_torch().shapes_of(lambda: self.build(n_features, 0.0)))
 
 
 def check_widths(hidden: Sequence[int]) -> None:

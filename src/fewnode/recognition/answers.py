@@ -193,7 +193,7 @@ class Answers(Shown):
         return pyarrow.table(self.columns)
 
     def to_json(self) -> dict[str, Any]:
-        """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
+        """The answers as an object; `probabilities` by the name of the class, `member` null where it is not known."""
         rows: dict[str, list[Any]] = {"node": self.nodes, "label": self.labels}
         rows["probability"] = self.probability.tolist()
         rows["probabilities"] = [dict(zip(self.classes, row, strict=True)) for row in self.probabilities.tolist()]
@@ -216,7 +216,7 @@ class Answers(Shown):
         return csv_text([["node", "class", "beta"], *([*pair, f"{beta:.6f}"] for pair, beta in self._weighted)])
 
     def support_table(self) -> str:
-        """The weights for people: the heaviest support node of each class first."""
+        """These weights for people: the heaviest support node of each class first."""
         rows = sorted(self._weighted, key=lambda row: (row[0][1], -row[1]))
         width = max([len(node) for (node, _), _ in rows], default=0)
         return "\n".join(f"  {node.ljust(width)}  β = {beta:.3f}  {label}" for (node, label), beta in rows)
@@ -268,7 +268,6 @@ def class_columns(classes: Sequence[str]) -> list[str]:
 
 
 def _cells(column: Any) -> list[str]:
-    """A column as text: numbers with their digits, empty where one is not known."""
     if isinstance(column, np.ndarray):
         return ["" if value != value else f"{value:.{DIGITS}f}" for value in column.tolist()]
     return [" ".join(value) if isinstance(value, list) else value for value in column]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,8 +55,6 @@ class Question:
     """How such a method answers a task, alone or together (transductive)."""
     several: bool = False
     """A node may be in several of the classes: each is judged on its own."""
-    shares: tuple[float, ...] | None = None
-    """What share of the nodes that are asked about is in each of several classes, where that is known."""
     asked: tuple[Asked, ...] = ()
     """Answers that `next` asked for: what is known of all nodes is estimated from these."""
     expected: float | None = None
@@ -166,6 +164,11 @@ class Question:
                 member[row] = 1.0
         return among.round(DIGITS), None if member is None else member.round(DIGITS)
 
+    @cached_property
+    def everyone(self) -> tuple[Doubles, Doubles | None]:
+        """The probabilities of all nodes."""
+        return self.probabilities(np.arange(self.data.graph.n))
+
     def _expected(self, rows: Ints, transductive: bool) -> tuple[Probabilities, Doubles | None]:
         """P(class) among the classes, and P(it is in any); whatever was rejected. That of all nodes is kept."""
         if self.space is None and self.predict is not None:
@@ -225,7 +228,7 @@ class Question:
         if data.labels is not None:  # a model learned sizes by nodes of one class alone, of which there may be few
             sizes = data.class_sizes[[*data.split.train, *data.split.valid]]
             known = float(sizes.mean() / max(1, population.size)) if sizes.size >= FEWEST else None
-        shares = self.shares or space.kept(key, lambda: class_shares(space, given, population, known))
+        shares = space.kept(key, lambda: class_shares(space, given, population, known))
         found = each_on_its_own(space, given, rows, shares)
         if given.no:
             found = remaining(found, np.ones((*found.shape, 1)), shift(self, rows)[:, :, None])

@@ -30,6 +30,8 @@ NEAREST = 3
 """Support nodes that an explanation names."""
 COMPARED = 4
 """Rows of a class that all nodes are compared with at a time: with one more example, one comparison is made anew."""
+HUBNESS, HUB = np.float32(0.25), 10
+"""How much of its mean score among so many nodes, the nearest of a sample, a class loses without base classes."""
 ASKED_FOR_ALL = 0.5
 """Where this share of the nodes is asked about, how crowded it is around each is computed for all."""
 
@@ -77,6 +79,8 @@ class Prepared:
     ridge: Floats | None = None
     """The prototypes of GPN+, d x N, which answer in place of the means."""
     left_out: LeftOut | None = None
+    hubness: Floats | float = 0.0
+    """What is taken off the score of each class, for being near to nodes of any kind (CSLS, Conneau et al., 2018)."""
 
 
 class Rows(NamedTuple):
@@ -174,7 +178,10 @@ class Space:
         alpha = weight[:, None] * (label - np.float32(1 / label.shape[1]) - z @ p) / prototypes.RIDGE  # p = zᵀ α
         own = alpha[rows, given.y].clip(min=0) + np.float32(1e-9)
         beta = (own / np.bincount(given.y, own)[given.y]).astype(np.float32)
-        return Prepared(given, beta, given.means, factors[:, None] * p, self._left_out(given, factors))
+        p, hubness = factors[:, None] * p, np.zeros(p.shape[1], np.float32)
+        if self.head.adapts:
+            hubness = HUBNESS * np.sort(self.embedding.survey.sample_z @ p, axis=0)[-HUB:].mean(axis=0)
+        return Prepared(given, beta, given.means, p, self._left_out(given, factors, hubness), hubness)
 
     def _factors(self, given: LabelledRows) -> Floats:
         """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
@@ -183,13 +190,13 @@ class Space:
         share, width = self.embedding.structure_share, self.embedding.attribute_columns
         return prototypes.chosen_factors(given.z[given.is_node], given.label[given.is_node], share, width)
 
-    def _left_out(self, given: LabelledRows, factors: Floats) -> LeftOut | None:
+    def _left_out(self, given: LabelledRows, factors: Floats, hubness: Floats) -> LeftOut | None:
         """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
         judged = given.is_node & (given.shots[given.y] > 1)
         if not (self.head.adapts and judged.any()):
             return None
         score = prototypes.left_out(given.z * factors, given.label, class_weights(given.counted))
-        return LeftOut(softmax(SCALE * score[judged]), given.y[judged])
+        return LeftOut(softmax(SCALE * (score[judged] - hubness)), given.y[judged])
 
     # --- answers ---
 
@@ -197,7 +204,8 @@ class Space:
         """Eq. (13): P(class) of each row on its own, if it is in one of them."""
         if prepared.ridge is None:
             return softmax(nearness(z, prepared.means, self.head.distance))
-        return np.concatenate([softmax(SCALE * products(part, prepared.ridge)) for part in in_parts(z, z.shape[1])])
+        parts = (products(part, prepared.ridge) - prepared.hubness for part in in_parts(z, z.shape[1]))
+        return np.concatenate([softmax(SCALE * part) for part in parts])
 
     def tempered(
         self, answer: Probabilities, task: Task, rows: Rows, prepared: Prepared, mode: str = MODES[0]
@@ -317,8 +325,9 @@ class Space:
         query = self._z(asked)
         if head.adapts:
             factors = self._factors(given)
+            alone = self.answer(self.prepare(first), query)
             given, query = replace(given, z=given.z * factors), query * factors
-        if head.ridge:
+        elif head.ridge:
             p = prototypes.ridge_prototypes(given.z, given.label, class_weights(given.counted))
             alone = softmax(SCALE * (query @ p))
         else:

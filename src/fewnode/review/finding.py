@@ -82,7 +82,7 @@ def ask_next(
     no = given.no.get(place, given.support[:0])
     answered = space.look(np.concatenate([given.support[given.y == place], no])).z
     pool = pool[~np.isin(pool, np.concatenate([given.support, no]))]
-    probability = question.probabilities(np.arange(space.embedding.n))[0][pool, place]
+    probability = question.everyone[0][pool, place]
     checks = _checks(evidence(question, label), pool, probability, count // CHECK) if count >= CHECK else []
     finds = in_doubt(probability, lambda some: space.look(pool[some]).z, answered, count, threshold)
     found: dict[int, str] = {}
@@ -143,7 +143,7 @@ def find(question: Question, count: int = 10, among: Ints | None = None) -> list
 
 
 def asked_among(question: Question, answers: dict[tuple[str, int], bool]) -> tuple[Asked, ...]:
-    """Those of the answers, by class and row, that were asked for: others say nothing of nodes that nobody chose."""
+    """Answers, by class and row, that were asked for: others say nothing of nodes that nobody chose."""
     found: list[Asked] = []
     if question.cannot_tell or question.space is None:
         return ()

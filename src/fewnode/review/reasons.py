@@ -117,14 +117,14 @@ class Reasons:
     """Unusual ones, in which most examples are unusual, too."""
 
     def to_json(self) -> dict[str, Any]:
-        """As the service has it, with the sentence."""
+        """What the service tells, with the sentence."""
         found = asdict(self)
         label = found.pop("label")
         return {**found, "class": label, "sentence": self.sentence}
 
     @property
     def sentence(self) -> str:
-        """The same for people, short."""
+        """The reasons for people, short."""
         said = [str(number) for number in self.numbers[:2]]
         if self.words:
             said.append(f"has {', '.join(each.word for each in self.words[:3])} like the examples")

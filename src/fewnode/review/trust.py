@@ -164,13 +164,13 @@ def evidence(question: Question, label: str) -> Evidence:
     rows = np.flatnonzero(claimable(question.data, given.support))
     own = given.support[given.y == c]
     rows = rows[~np.isin(rows, np.concatenate([own, given.no.get(c, own[:0])]))]
-    probabilities, member = question.probabilities(rows)
-    claimed = probabilities[:, c] >= 0.5
+    probabilities, member = question.everyone
+    claimed = probabilities[rows, c] >= 0.5
     if member is not None and not question.several:
-        claimed = (probabilities.argmax(axis=1) == c) & (member >= 0.5)
+        claimed = (probabilities[rows].argmax(axis=1) == c) & (member[rows] >= 0.5)
     asked = [each for each in question.asked if each.label == label]
     said, yes, at = (np.array([each[i] for each in asked], kind) for i, kind in ((2, float), (3, bool), (5, float)))
-    return Evidence(probabilities[:, c], claimed, own.size, said, yes, len(asked) - at)
+    return Evidence(probabilities[rows, c], claimed, own.size, said, yes, len(asked) - at)
 
 
 def trust(question: Question) -> dict[str, ClassTrust]:

@@ -104,13 +104,14 @@ class Access:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         status, complete, start = 0, False, time.perf_counter()
-        of_page = _is_of_page(scope["path"])  # asked for again each time: a new release is not mixed with an old one
+        of_page = scope["path"] == "/" or scope["path"].startswith("/static/")
 
         async def fenced(message: Message) -> None:
             nonlocal status, complete
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers.update(ALWAYS)
+                # the page is asked for anew each time, so that a new release is not mixed with an old one
                 headers.setdefault("cache-control", "no-cache" if of_page and status in (200, 304) else "no-store")
                 if self.health.leaving:
                     headers.setdefault("connection", "close")
@@ -165,7 +166,7 @@ class Access:
             return JSONResponse({"ready": ready}, 200 if ready else 503)
         if self.under_way > MAX_REQUESTS:
             raise Refused(429, "more is asked at once than can be answered", "come again in a second", retry_after="1")
-        if not self.health.ready and not _is_of_page(path):  # which is there at once, and says what it waits for
+        if not self.health.ready and path != "/" and not path.startswith("/static/"):  # the page is there at once
             why = f"{self.health.stage}, {time.monotonic() - self.health.began:.0f} s"
             raise Refused(503, f"the network is being made ready: {why}", "come again in a second", retry_after="1")
         return None
@@ -211,10 +212,6 @@ class Access:
         else:
             check_json(body)
         return body
-
-
-def _is_of_page(path: str) -> bool:
-    return path == "/" or path.startswith("/static/")
 
 
 def check_json(body: bytes) -> None:

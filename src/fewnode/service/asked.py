@@ -23,8 +23,6 @@ from fewnode.vectors import drawn
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
-GUESSED = 0.5
-"""The threshold where nothing tells how many nodes are in a class: somebody has to answer before that is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class Asked:
     """Classes that are made ready for questions about nodes. What of them is not in the network is passed over."""
 
     network: Network
-    prepared: Question | None
+    ready: Question | None
     """None where there is no class, or none that has an example in the dataset."""
     examples: Mapping[str, Ints]
     rejected: Mapping[str, Ints]
@@ -42,7 +40,7 @@ class Asked:
     @classmethod
     def of(cls, network: Network, classes: Mapping[str, GivenClass]) -> Asked:
         examples, rejected, remarks = dict[str, Ints](), dict[str, Ints](), dict[str, list[str]]()
-        ready: dict[str, Class] = {}
+        here: dict[str, Class] = {}
         for name, given in classes.items():
             yes, no = network.rows(given.support), network.rows(given.rejected)
             gone = len(given.support) + len(given.rejected) - yes.size - no.size
@@ -55,8 +53,8 @@ class Asked:
                     told.append(f"of {rows.size:,} {what} a random sample of {MAX_USED:,} is compared with nodes")
             examples[name], rejected[name] = yes, no
             compared = [rows[drawn(rows.size, MAX_USED)].tolist() for rows in (yes, no)]
-            ready[name] = Class(compared[0], compared[1], given.description)
-        question = network.question(Given.of(network.data, ready)) if ready else None
+            here[name] = Class(compared[0], compared[1], given.description)
+        question = network.question(Given.of(network.data, here)) if here else None
         for remark in question.remarks if question else []:
             for name, told in remarks.items():
                 if remark.startswith(about := f"class {name!r}: "):
@@ -65,13 +63,13 @@ class Asked:
 
     @property
     def question(self) -> Question:
-        if self.prepared is None:
+        if self.ready is None:
             raise FewnodeError('no class has an example here; put a class, or give "support" or "descriptions"')
-        return self.prepared
+        return self.ready
 
     @property
     def classes(self) -> list[str]:
-        return [] if self.prepared is None else self.prepared.classes
+        return [] if self.ready is None else self.ready.classes
 
     def place(self, label: str) -> int:
         if label not in self.classes:
@@ -86,7 +84,7 @@ class Asked:
             asked,
             transductive=how.mode == "transductive",
             closed_set=how.closed_set,
-            threshold=GUESSED if ranks and how.threshold is None else how.threshold,
+            threshold=0.5 if ranks and how.threshold is None else how.threshold,  # a guess: somebody has to answer
         )
         probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
         for place, name in enumerate(self.classes):  # also of what is beyond the sample
@@ -104,7 +102,7 @@ class Asked:
     @property
     def beta(self) -> tuple[dict[tuple[int, str], float], dict[str, float]]:
         """The weight of each used example, by row and class, and of each description in its prototype."""
-        if self.prepared is None or not self.network.embeds:
+        if self.ready is None or not self.network.embeds:
             return {}, {}
         given, names, beta = self.question.given, self.classes, self.question.prepared.beta.tolist()
         nodes = zip(given.support.tolist(), map(str, given.labels), strict=True)
@@ -114,7 +112,7 @@ class Asked:
     def prototypes(self) -> dict[str, tuple[float, float]]:
         """The place of each prototype on the map."""
         found, picture = dict[str, tuple[float, float]](), self.network.picture
-        if self.prepared is None or picture is None:
+        if self.ready is None or picture is None:
             return found
         prepared, keep = self.question.prepared, self.question.embedded.kept
         beta, labels = np.asarray(prepared.beta, np.float32), np.array([label for _, label in self.question.support])

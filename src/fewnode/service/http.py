@@ -40,8 +40,7 @@ STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     FewnodeError: (422, "correct the request and send it again"),
 }
 KINDS = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
-ENTRY = ("number", "when", "by", "what", "undone")
-"""Columns of the journal."""
+COLUMNS = ("number", "when", "by", "what", "undone")
 Version = Annotated[str | None, Header(alias="If-Match")]
 """Make a change only if nothing else has changed since."""
 How = Annotated[b.AsJudged, Query()]
@@ -229,8 +228,8 @@ def _files(app: FastAPI, service: Service) -> None:
         journal = service.desk.journal(-1, 0)
         if kind == "json":
             return file("journal.json", orjson.dumps({name: journal[name] for name in ("version", "entries")}))
-        rows = [[as_cell(entry[name]) for name in ENTRY] for entry in journal["entries"]]
-        return file("journal.csv", csv_text([ENTRY, *rows]).encode())
+        rows = [[as_cell(entry[name]) for name in COLUMNS] for entry in journal["entries"]]
+        return file("journal.csv", csv_text([COLUMNS, *rows]).encode())
 
     @app.get("/api/export/{table}.csv", summary="`support` or `classes`, as `fewnode predict` takes them")
     def given_table(table: Literal["support", "classes"]) -> Response:

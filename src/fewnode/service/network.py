@@ -105,8 +105,7 @@ class Network:
 
     def known(self, row: int) -> str | None:
         """What the dataset calls the class of a node."""
-        label = int(self.data.y[row])
-        return None if label == UNKNOWN else self.data.class_names[label]
+        return None if (label := int(self.data.y[row])) == UNKNOWN else self.data.class_names[label]
 
     # --- more nodes ---
 
@@ -120,11 +119,12 @@ class Network:
         Where that can be, only they are embedded. After many batches, which only a start has to go through, all nodes
         are embedded together.
         """
-        network, stored = self, self._stores() if batches else None
+        if not batches:
+            return self
+        network, stored = self, self._stores()
         if stored is None or len(batches) > MAX_BATCHES:
             every = [node for nodes in batches for node in nodes]
-            data = self.reader.appended(every) if every else self.data
-            return Network(self.model, data, self.trained, self.first) if every else self
+            return Network(self.model, self.reader.appended(every), self.trained, self.first)
         for nodes in batches:
             data = network.reader.appended(nodes)
             stored, z = stored.extended(data.graph, network.n)

@@ -25,14 +25,13 @@ from fewnode.recognition.classes import Asked
 from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
 from fewnode.review.near_duplicates import grouped
-from fewnode.review.trust import trust
+from fewnode.review.trust import ClassTrust, trust
 from fewnode.scores import wilson
 from fewnode.service.asked import Asked as Classes
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.search import Search
 from fewnode.service.state import State
 
-Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
 TYPES = {"probability": "double", "member": "double", "degree": "int64", "threshold": "double", "closed_set": "bool"}
@@ -193,10 +192,14 @@ class Table:
                     found.append(Asked(name, network.row(node), said.probability, said.yes, purpose, at))
         return replace(self.asked.question, asked=tuple(found))
 
+    @cached_property
+    def _trusts(self) -> dict[str, ClassTrust]:
+        return trust(self._question)
+
     def trust(self, label: str) -> dict[str, Any]:
         """By the answers that were asked for, by the model, and by the labels that the data knows."""
         place, question = self.asked.place(label), self._question
-        estimates, enough = trust(question)[label], stop(question, label)
+        estimates, enough = self._trusts[label], stop(question, label)
         points: list[dict[str, Any]] = []
         if self.judged.member is not None and not self.judged.closed_set:
             probability = self.judged.probabilities[:, place].copy()
@@ -259,8 +262,7 @@ class Table:
 
     def question(self, name: str, row: int) -> dict[str, Any]:
         own = float(self.judged.probabilities[row, self.asked.place(name)])
-        known = self.search.network.known(row)
-        return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}
+        return {**self.search.brief(row), "class": name, "probability": own, "known": self.search.network.known(row)}
 
     def _in_doubt(self, name: str, pool: Ints, count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
         if not count or not pool.size:
@@ -279,7 +281,7 @@ class Table:
         return [(row, "find", "the likeliest one that nobody answered for") for row in rows.tolist()]
 
 
-def _curve(probability: Doubles, compared: Doubles) -> list[dict[str, Any]]:
+def _curve(probability: NDArray[np.float64], compared: NDArray[np.float64]) -> list[dict[str, Any]]:
     """How many nodes are claimed at each threshold, and precision and recall to expect, if probabilities are right."""
     found, total, open_to = [], float(probability.sum()), compared >= 0
     probability, compared = probability[open_to], compared[open_to]
