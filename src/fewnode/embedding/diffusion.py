@@ -47,10 +47,6 @@ class Diffusion(NamedTuple):
             out[:, low:high] = diffused(matrices, np.ascontiguousarray(z[:, low:high]), {"": self})[""]
         return out
 
-    def __str__(self) -> str:
-        kind = "walk" if self.over == WALK else "pagerank" if self.teleport else "steps"
-        return f"{kind} {self.steps}" + (f", back {self.teleport:g}" if self.teleport else "")
-
 
 # --- matrices -------------------------------------------------------------------------------------------------------
 
