@@ -44,7 +44,8 @@ LONG = {
 """What begins so may be stopped when its output has this."""
 ELSEWHERE = {
     ".* --backend ray": "tests/embedding/test_cluster.py",  # on a cluster of this machine
-    "fewnode data download": "tests/datasets/test_download.py",  # from a server on this machine
+    "fewnode data import --nodes person:": "tests/golden/test_golden_tables.py",  # tables of several kinds
+    "fewnode data download": "tests/paper/test_download.py",  # from a server on this machine
     "make demo": "tests/cli/test_demo.py",
     "make docs": "tests/test_docs.py",
     "make test": ".ci/run",

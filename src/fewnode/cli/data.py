@@ -225,8 +225,6 @@ def build(of: Raw, say: Printing) -> None:
     """Build a network from the raw files of its source.
 
     \b
-    debian              the index files of apt, Packages and Translation-en
-                        (`apt-get -o Acquire::Languages=en update` fetches them)
     amazon-clothing     meta_Clothing_Shoes_and_Jewelry.json.gz
     amazon-electronics  meta_Electronics.json.gz, both of the Amazon product data
     dblp                the AMiner v11 dump
@@ -234,8 +232,8 @@ def build(of: Raw, say: Printing) -> None:
 
     \b
     Example:
-      fewnode data build debian --raw /var/lib/apt/lists --out debian-now
-      fewnode train --data debian-now --method gpn-plus --out run
+      fewnode data build amazon-clothing --raw dumps --out clothing
+      fewnode train --data clothing --method gpn-plus --out run
 
     Files that the paper's authors publish: `fewnode data download`. Your own tables: `fewnode data import`.
     """

@@ -21,7 +21,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.vectors import Floats
 
 Key = TypeVar("Key", bound=Hashable)
-WALK = ("walk",)
+CLOSED, WALK = ("closed",), ("walk",)
 
 
 class Diffusion(NamedTuple):
@@ -33,7 +33,7 @@ class Diffusion(NamedTuple):
 
     steps: int
     teleport: float = 0.0
-    over: tuple[str, ...] = ("closed",)
+    over: tuple[str, ...] = CLOSED
 
     @property
     def coefficients(self) -> list[float]:
@@ -46,10 +46,6 @@ class Diffusion(NamedTuple):
         for low, high in tile_ranges(*z.shape):
             out[:, low:high] = diffused(matrices, np.ascontiguousarray(z[:, low:high]), {"": self})[""]
         return out
-
-    def __str__(self) -> str:
-        kind = "walk" if self.over == WALK else "pagerank" if self.teleport else "steps"
-        return f"{kind} {self.steps}" + (f", back {self.teleport:g}" if self.teleport else "")
 
 
 # --- matrices -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fewnode.embedding.diffusion import CLOSED, WALK
 from fewnode.embedding.kinds import (
     KIND_VIEWS,
     NOTHING_LEARNED,
@@ -35,8 +36,8 @@ from fewnode.graph import Attributes, Graph, Ints
 from fewnode.vectors import Floats, unit_rows
 
 ATTRIBUTES = "attributes"
-Made: TypeAlias = dict[str, TiledMatrix]
-"""Sources that are there already, by name."""
+Made: TypeAlias = dict[str | Place, TiledMatrix]
+"""Sources that are there already, by name, and views of the structure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ class MixedViews:
     ) -> Iterator[tuple[Place, TiledMatrix]]:
         """The views that have a weight, of all nodes or of some, one source after the other.
 
-        Sources that are in `made` are not made again.
+        What is in `made` is not made again: sources, and views of the structure, which have few columns and take many
+        steps. These are diffused for all nodes in any case, so that weighing and learning share them.
         """
         made = {} if made is None else made
         operators, kinds = operators_of(graph, self.relations), kind_views(graph)
@@ -118,7 +120,16 @@ class MixedViews:
             for over in dict.fromkeys(diffusion.over for diffusion in own.values()):
                 # those over the same matrices share their powers; the others need not be in memory meanwhile
                 group = {place: diffusion for place, diffusion in own.items() if diffusion.over == over}
-                yield from self.room.diffused(operators, self.relations, source, z, group, nodes).items()
+                shared = source == STRUCTURE and over in (CLOSED, WALK)
+                found = {place: made[place] for place in group if place in made}
+                if rest := {place: diffusion for place, diffusion in group.items() if place not in found}:
+                    some = None if shared else nodes
+                    found |= self.room.diffused(operators, self.relations, source, z, rest, some)
+                if shared:
+                    made.update(found.items())
+                    if nodes is not None:
+                        found = {place: TiledMatrix(nodes.size, [h[nodes]]) for place, h in found.items()}
+                yield from found.items()
 
     # --- learning ---
 
@@ -141,8 +152,8 @@ class MixedViews:
             for low, high in row_ranges(graph.n):
                 blocks[side][low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
             views.clear()  # before those of the next side are made
-            for source in self.sources_of(side):
-                made.pop(source, None)
+            for key in [key for key in made if _side(key if isinstance(key, str) else key[0]) == side]:
+                del made[key]
         return blocks, z, readers
 
     def _width(self, side: str, n: int) -> int:

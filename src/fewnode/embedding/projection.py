@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class ViewProjection:
     axes: Floats
     variance: Floats
     """Of each axis, as a share of the largest."""
+    _stretches: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, h: Floats) -> ViewProjection:
@@ -94,8 +95,10 @@ class ViewProjection:
         return centred(h, self.mean) @ self.axes
 
     def stretch(self, rank: int) -> Floats:
-        """What each axis is stretched by."""
-        return self.variance ** (0.0 if rank == AS_IT_IS else self.power(rank))
+        """What each axis is stretched by; computed once."""
+        if rank not in self._stretches:
+            self._stretches[rank] = self.variance ** (0.0 if rank == AS_IT_IS else self.power(rank))
+        return self._stretches[rank]
 
     def power(self, rank: int) -> float:
         """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""

@@ -48,9 +48,6 @@ class View(NamedTuple):
     def diffusion(self) -> Diffusion:
         return diffusions(self.source)[self.name]
 
-    def __str__(self) -> str:
-        return f"{self.source}, {self.name}" + (f", rank {self.rank}" if self.rank else "")
-
 
 def diffusions(source: str) -> dict[str, Diffusion]:
     """Of the plain union, then those over weights, kinds and directions of edges."""

@@ -39,17 +39,13 @@ PATIENCE = 28.0
 QUIET = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
-
-
 @dataclass(frozen=True, eq=False)
 class Workers:
     """So many processes that work at the same time, each within `limit` bytes; a single one is this process itself."""
 
     count: int = 1
     limit: int | None = None
-    report: Report = silent
+    report: Report = lambda what, done, total: None
     ray: Any = None
     """The module, connected to a cluster whose processes they are."""
 
@@ -217,17 +213,11 @@ def _need_able_nodes(ray: Any, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".shared-", dir=folder.resolve()) as token:
-        asked = {
-            node["NodeManagerAddress"]: ray.remote(look)
-            .options(
-                num_cpus=0,
-                max_retries=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-            )
-            .remote(token.name)
-            for node in ray.nodes()
-            if node["Alive"]
-        }
+        asked = {}
+        for node in (node for node in ray.nodes() if node["Alive"]):
+            there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            remote = ray.remote(look).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
+            asked[node["NodeManagerAddress"]] = remote.remote(token.name)
         until = time.monotonic() + PATIENCE
         for node, answer in asked.items():
             try:
