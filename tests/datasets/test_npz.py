@@ -139,6 +139,7 @@ def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
         read_dataset_npz(tmp_path / "net.npz")
 
 
+@pytest.mark.filterwarnings("ignore::fewnode.errors.UnusedInput")
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_damaged_bytes_give_a_network_or_one_error(
