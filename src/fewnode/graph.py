@@ -218,7 +218,7 @@ class Graph:
 
     @cached_property
     def unweighted(self) -> Graph:
-        """The same nodes and neighbours, without weights and relations. A plain graph is that itself."""
+        """The graph without weights and relations. A plain graph is that itself."""
         return Graph(ones_like(self.adj), self.x) if self.weighted or self.relations else self
 
     @property
@@ -300,7 +300,7 @@ def total(relations: Sequence[Relation], directed: bool) -> sp.csr_array:
 
 
 def ones_like(adj: sp.csr_array) -> sp.csr_array:
-    """The same edges without weights, in no more memory than one number."""
+    """The edges of a matrix without weights, in no more memory than one number."""
     return sp.csr_array((np.broadcast_to(np.float32(1), adj.indices.shape), adj.indices, adj.indptr), adj.shape)
 
 
@@ -327,7 +327,7 @@ def _row_of(matrix: sp.csr_array, place: int) -> int:
 
 
 def frozen(matrix: sp.csr_array) -> sp.csr_array:
-    """The same numbers as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
+    """A matrix as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
 
     Indices are int32 where they fit: that is what the compiled loops take, and equal graphs get equal bytes.
     """

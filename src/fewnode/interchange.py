@@ -39,9 +39,9 @@ class NetworkParts:
     x: Any = None
     y: Any = None
     weight: NDArray[np.float64] | None = None
-    """Of each edge."""
+    """The weight of each edge."""
     edge_kind: NDArray[np.int64] | None = None
-    """Of each edge, as a place in `relation_names`."""
+    """The kind of each edge, as a place in `relation_names`."""
     relation_names: tuple[str, ...] | None = None
     directed: bool | tuple[str, ...] = False
     """Whether all edges have a direction, or the relations that have one, if the source says so."""

@@ -71,11 +71,16 @@ class Transductive(Protocol):
 
 @runtime_checkable
 class Embeds(Protocol):
-    """A method that gives z of every node; how z becomes answers is data, its `head`."""
-
-    def head(self) -> Head: ...
+    """A method that gives z of every node, of which the house makes answers."""
 
     def embed(self, graph: Graph) -> Embedding: ...
+
+
+@runtime_checkable
+class HasHead(Protocol):
+    """A method whose z becomes answers in a way of its own; else by means of classes and their cosines."""
+
+    def head(self) -> Head: ...
 
 
 @runtime_checkable
@@ -148,9 +153,13 @@ def needs_base(method: object) -> bool:
     return method.needs_base if isinstance(method, SaysItsNeeds) else True
 
 
+def head_of(method: object) -> Head:
+    return method.head() if isinstance(method, HasHead) else Head()
+
+
 def space_of(method: Embeds, graph: Graph) -> Space:
     """The nodes of a graph as a method sees them."""
-    return Space(method.embed(graph), method.head(), method.unlinked if isinstance(method, Describes) else None)
+    return Space(method.embed(graph), head_of(method), method.unlinked if isinstance(method, Describes) else None)
 
 
 def answering(method: Fitted, graph: Graph) -> Answering:

@@ -65,7 +65,7 @@ class Options(BaseModel):
         return str(extra["flag"] or f"--{field.replace('_', '-')}").split()[-1]
 
     def given(self, *fields: str) -> list[str]:
-        """Those of the fields that were given, as the command line calls them."""
+        """The fields that were given, as the command line calls them."""
         return [self.flag(field) for field in fields if field in self.model_fields_set]
 
 

@@ -148,7 +148,7 @@ def _node_column(network: Graph | Dataset, X: Any) -> Ints:  # noqa: N803
 
 
 def _without_labels(graph: Network) -> Dataset:
-    """The same network; nobody knows a class of it."""
+    """The network as if nobody knew a class of it."""
     data = as_dataset(graph)
     return replace(data, y=np.full(data.graph.n, UNKNOWN), labels=None, split=ClassSplit((), (), ()))
 

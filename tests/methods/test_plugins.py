@@ -8,6 +8,7 @@ import pickle
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
@@ -16,8 +17,10 @@ from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.run import plan, work
 from fewnode.formats.directory import read_record, save_dataset, write_record
+from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
 from fewnode.model.model_files import load_model
+from fewnode.vectors import Embedding
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
 
@@ -164,3 +167,22 @@ def test_a_grid_knows_what_it_was_planned_with(planted: Dataset, tmp_path: Path)
     assert record.status == "failed"
     assert "has changed since the grid was planned" in str(record.reason)
     assert first[0].id != plan(read_grid(tmp_path / "grid.toml"))[1][0].id
+
+
+class Averages:
+    """z: attributes, and those of neighbours."""
+
+    needs_base = False
+
+    def fit(self, graph: Graph, train: object, valid: object) -> Averages:
+        return self
+
+    def embed(self, graph: Graph) -> Embedding:
+        return Embedding.of(np.asarray((graph.x + graph.adj @ graph.x).todense(), np.float32))
+
+
+def test_a_method_may_embed_in_place_of_answering(planted: Dataset) -> None:
+    first, other = (np.flatnonzero(planted.y == c)[:10] for c in (10, 11))
+    answers = Estimator(Averages).fit(planted).ask(planted, {"a": first[:5], "b": other[:5]}).judge([*first, *other])
+    assert answers.closed_set is False
+    assert np.mean(answers.probabilities.argmax(axis=1) == np.repeat([0, 1], 10)) > 0.8

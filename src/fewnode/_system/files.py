@@ -156,7 +156,7 @@ def readable(path: Path) -> Iterator[BufferedReader]:
 
 
 def _open(path: str, flags: int, more: str = "O_NONBLOCK") -> int:
-    """As `open` does, but never waiting at a pipe, nor, if so asked, following a link; where the system can do that."""
+    """Open a file, but never wait at a pipe, nor follow a link if so asked, where the system can do that."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, more, 0), 0o666)
 
 

@@ -17,7 +17,7 @@ from fewnode.errors import FewnodeError
 
 MAX_COLUMNS = 10_000
 SEPARATORS = ",;\t|"
-"""Those that are recognised."""
+"""Separators that are recognised."""
 LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 TOO_WIDE = f"over {MAX_COLUMNS:,} columns; a column can hold a vector of numbers"
 Rows = Iterator[tuple[int, list[str]]]

@@ -22,7 +22,7 @@ YOUNG = 200_000
 """Objects between two searches for garbage. Imports and compilers make hundreds of thousands, and hardly any garbage:
 by Python's own 700, a seventh of a short command is spent on searching."""
 INTERRUPTED, UNREAD = 130, 141
-"""As shells have it: 128 and the number of the signal, SIGINT or SIGPIPE."""
+"""Exit codes of shells: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
 COMMANDS = {
     "demo": "See the whole of it work, on an embedded network.",

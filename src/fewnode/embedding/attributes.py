@@ -76,7 +76,7 @@ def unit_rows(x: Attributes) -> Attributes:
 
 
 def _with_values(x: sp.csr_array, values: NDArray[np.float32]) -> sp.csr_array:
-    """The same places."""
+    """A matrix with other values at the places of x."""
     found = sp.csr_array((values, x.indices, x.indptr), shape=x.shape)
     found.has_canonical_format = True
     return found

@@ -59,7 +59,7 @@ class LearnedRelations:
     """What known classes taught about the relations of a graph; nothing where there are no such classes."""
 
     odds: tuple[float, ...] = ()
-    """Of each relation, how much likelier its edges join two of one class than chance."""
+    """How much likelier the edges of a relation join two nodes of one class than chance; a number a relation."""
     chosen: tuple[int, ...] = ()
     """The places of those with views of their own."""
     in_structure: bool = False

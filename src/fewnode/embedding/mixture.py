@@ -65,7 +65,7 @@ class MixedViews:
         return list(dict.fromkeys(_side(view.source) for view in self.weight))
 
     def sources_of(self, side: str | None = None) -> list[str]:
-        """Those that a view with a weight is of: of a side, or all."""
+        """The sources of views that have a weight, of one side or of both."""
         return list(dict.fromkeys(view.source for view in self.weight if side in (None, _side(view.source))))
 
     @property

@@ -43,7 +43,7 @@ class PracticeTasks:
         return np.concatenate([self.support.ravel(), self.query.ravel()])
 
     def among(self, nodes: Ints) -> PracticeTasks:
-        """The same tasks, where each node is its place among these, which are sorted."""
+        """The tasks with each node as its place among these nodes, which are sorted."""
         support, query = (np.searchsorted(nodes, part) for part in (self.support, self.query))
         return PracticeTasks(support, query, self.query_y)
 

@@ -70,7 +70,7 @@ class ViewProjection:
     mean: Floats
     axes: Floats
     variance: Floats
-    """Of each axis, as a share of the largest."""
+    """The variance along each axis, as a share of the largest."""
     _stretches: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -171,7 +171,7 @@ def principal_axes(z: Floats) -> tuple[Doubles, Doubles]:
 
 
 def axes_of(scatter: Doubles) -> tuple[Doubles, Doubles]:
-    """The same of a matrix of mean products."""
+    """Principal variances and axes from the matrix of mean products."""
     variance, axes = np.linalg.eigh(scatter)
     return variance, np.ascontiguousarray(axes)  # as a file has them: the last bit depends on the order in memory
 

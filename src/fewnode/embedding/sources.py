@@ -23,7 +23,7 @@ class AttributeSource:
 
     name: str
     kind: str
-    """As that of a `Block`; empty if the graph does not say it."""
+    """The kind of a `Block`; empty if the graph does not say it."""
     start: int
     stop: int
     axes: Axes
@@ -34,7 +34,7 @@ class AttributeSource:
         return centred(self.axes.read(columns(x, self.start, self.stop)), self.mean)
 
     def tiles(self, x: Attributes, space: Space = in_memory) -> TiledMatrix:
-        """The same of all nodes, to be diffused."""
+        """Unit rows of all nodes, to be diffused."""
         return space(x.shape[0], self.mean.size).filled(lambda low, high: self.read(x[low:high]))
 
 
@@ -51,7 +51,7 @@ def attribute_sources(graph: Graph, rank: int, seed: int) -> list[AttributeSourc
 
 
 def columns(x: Attributes, start: int, stop: int) -> Attributes:
-    """Those columns; all of them without a copy."""
+    """Some columns of the attributes; all of them without a copy."""
     return x if (start, stop) == (0, x.shape[1]) else x[:, start:stop]
 
 

@@ -91,7 +91,7 @@ def power(x: Any) -> Any:
 
 
 def _power(x: Any) -> Any:
-    """As `power` in compiled code: of single precision by a polynomial, which the compiler can work into its loops.
+    """What `power` is in compiled code: for single precision a polynomial, which the compiler can work into its loops.
 
     e^x = 2^k e^f with a whole k and |f| < 0.35. 2^k is k in the exponent's bits, and e^f its Taylor series up to f^7.
     ln 2 is subtracted in two parts, of which the first, times k, needs no rounding (Cody & Waite, 1980).

@@ -74,7 +74,7 @@ class ReceptiveFields:
         return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
 
     def reach(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
-        """As `hop`, but all nodes once the arcs outnumber them: to number them anew does not pay then."""
+        """One hop, as `hop` makes it, or all nodes once the arcs outnumber them: then numbering does not pay."""
         adj = self.adj if adj is None else adj
         if nodes is not None and adj.count(nodes) >= self.n:
             return Hop(adj.rows(nodes), None, nodes)

@@ -221,6 +221,6 @@ gather = ladder(_Lanes.gather)
 total = ladder(_Lanes.total)
 """Of dense the rows that sparse row i names, added up and multiplied by one number."""
 closed_total = ladder(_Lanes.closed_total)
-"""The same with row i itself."""
+"""The rows that sparse row i names, and row i itself, added up and multiplied by one number."""
 scatter = ladder(_Lanes.scatter)
 """What row i of a sparse matrix adds to sparse.T @ dense."""

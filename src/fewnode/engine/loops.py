@@ -209,7 +209,7 @@ def hashed(key: np.uint64) -> np.uint64:
 
 @inlined
 def roughly_sorted(columns: Array, size: int) -> Array:
-    """The same numbers, all below `size`, in ascending parts: rows that lie together are then read together."""
+    """Numbers below `size` in ascending parts, so that rows that lie together are read together."""
     shift = 0
     while size >> shift > BUCKETS:
         shift += 1

@@ -37,15 +37,15 @@ class CSR:
 
     @cached_property
     def arrays(self) -> loops.Sparse:
-        """As `loops` takes them: all read-only, or each loop would be compiled once more for those that are not."""
+        """The arrays for `loops`, all read-only, or each loop would be compiled once more for those that are not."""
         return _fixed(self.start), _fixed(self.stop), _fixed(self.indices), _fixed(self.values)
 
     def rows(self, nodes: NDArray[Any]) -> CSR:
-        """Those rows, where they are."""
+        """Some rows, not moved in memory."""
         return CSR(self.start[nodes], self.stop[nodes], self.indices, self.values, (nodes.size, self.shape[1]))
 
     def copied(self, nodes: NDArray[Any]) -> CSR:
-        """Those rows, side by side: what is read twice would be missed in the cache twice if it were scattered."""
+        """Some rows, copied side by side: what is read twice would miss the cache twice if it were scattered."""
         indptr, indices, values = loops.pack(*self.arrays, nodes)
         return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
 

@@ -20,7 +20,7 @@ RANK, ROUNDS = 128, 4
 
 
 def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
-    """The same structure with attributes that are made from it; those the graph has are not looked at.
+    """A graph whose attributes are made from its structure; those it has are not looked at.
 
     `degree` has the same columns and means the same in every network, so what is learned from it carries over.
     `svd` and `walks` are coordinates within this one network: a model that learned from them is of no use elsewhere.

@@ -54,8 +54,10 @@ def class_of(method: str | type) -> tuple[type, dict[str, Any]]:
         raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
     if not isinstance(method, type):
         raise FewnodeError(f"method is a {type(method).__name__}, expected a name, a class or FILE.py:CLASS")
-    if missing := [name for name in ("fit", "predict_proba") if not callable(getattr(method, name, None))]:
-        raise FewnodeError(f"class {method.__name__!r} has no {missing[0]}(); a method needs fit and predict_proba")
+    has = {name for name in ("fit", "predict_proba", "embed") if callable(getattr(method, name, None))}
+    if "fit" not in has or len(has) < 2:
+        missing = "fit" if "fit" not in has else "predict_proba"
+        raise FewnodeError(f"class {method.__name__!r} has no {missing}(); it needs fit, and predict_proba or embed")
     return method, {}
 
 

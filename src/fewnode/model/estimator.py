@@ -18,7 +18,7 @@ from fewnode.errors import FewnodeError, warn_unused
 from fewnode.evidence import Evidence
 from fewnode.formats.directory import write_record
 from fewnode.graph import Graph
-from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
+from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method, head_of
 from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method
@@ -234,7 +234,7 @@ class Estimator:
             z = method.embed(self._read(plain)) if embedding is None else embedding
             return Space(
                 z,
-                recorded_head(method.head(), self.trained_),
+                recorded_head(head_of(method), self.trained_),
                 method.unlinked if isinstance(method, Describes) else None,
             )
 
@@ -243,7 +243,7 @@ class Estimator:
     @property
     def head(self) -> Head | None:
         """How z becomes answers, calibrated; None for a method without an embedding."""
-        return recorded_head(self.method_.head(), self.trained_) if isinstance(self.method_, Embeds) else None
+        return recorded_head(head_of(self.method_), self.trained_) if isinstance(self.method_, Embeds) else None
 
     def has_space(self, graph: Network) -> bool:
         """Whether `space` need not compute anything."""

@@ -17,7 +17,7 @@ from fewnode.episodes import Episode, EpisodeSampler, TaskSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
-from fewnode.method import Describes, Embeds, Fits, FitsEmbedding, HasHistory, Stepwise, needs_base, space_of
+from fewnode.method import Describes, Embeds, Fits, FitsEmbedding, HasHistory, Stepwise, head_of, needs_base, space_of
 from fewnode.recognition.calibration import (
     DOUBT,
     MODES,
@@ -58,7 +58,7 @@ def fit_method(
     start, space = time.perf_counter(), None
     if isinstance(method, FitsEmbedding) and isinstance(method, Embeds):
         embedding = method.fit_embedding(graph, train, valid)
-        space = Space(embedding, method.head(), method.unlinked if isinstance(method, Describes) else None)
+        space = Space(embedding, head_of(method), method.unlinked if isinstance(method, Describes) else None)
     elif isinstance(method, Stepwise):
         method.fit_in_steps(graph, train, valid, journal)
     else:

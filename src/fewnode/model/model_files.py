@@ -24,7 +24,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.formats.manifest import ModelManifest, StoredOptions, check_manifest
-from fewnode.method import Embeds, Stored
+from fewnode.method import Embeds, Stored, head_of
 from fewnode.methods.table import METHODS
 from fewnode.model.estimator import OWN_PARTS, Estimator
 from fewnode.model.fitting import recorded_head
@@ -99,7 +99,7 @@ def _restored(
         model.method_.restore(model.trained_["width"], {name: array.copy() for name, array in state.items()})
         model.needs_fit = False
         if isinstance(model.method_, Embeds):
-            recorded_head(model.method_.head(), model.trained_)  # or it is refused
+            recorded_head(head_of(model.method_), model.trained_)  # or it is refused
     return model
 
 

@@ -69,9 +69,9 @@ class Answers(Shown):
     left_out: Mapping[str, float] = field(default_factory=dict)
     """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
-    """Of each node, the words that it shares with the description of its class, if there is one."""
+    """The words that each node shares with the description of its class, if there is one."""
     because: list[str] | None = None
-    """Of each node that has a label, a sentence: what it shares with the examples of its class, and who is like it."""
+    """A sentence for each node with a label: what it shares with the examples of its class, and who is like it."""
     embedding: Callable[[], NDArray[np.float32]] | None = None
     """Gives z of each node, for a map; None if the method has none."""
 
@@ -102,7 +102,7 @@ class Answers(Shown):
 
     @cached_property
     def places(self) -> Ints:
-        """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
+        """The place of each node's label among the classes; -1 for none of these. Not for `multi_label`."""
         best, top = self.probabilities.argmax(axis=1), reduce(np.maximum, self.probabilities.T)
         if self.closed_set:
             return np.where(top <= 0, -1, best)

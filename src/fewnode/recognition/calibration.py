@@ -61,7 +61,7 @@ class Temperature:
     by_words: float = 0.0
 
     def power(self, task: Task, near: Floats | float = 0.0) -> Floats:
-        """Of each query, or of all if `near` is one number."""
+        """The power of each query, or of all if `near` is one number."""
         power = np.array([self.level, self.by_shots, self.by_ways, self.by_words]) @ _shape(task)
         power = power + self.by_nearness * np.asarray(near, np.float64)
         return np.exp(np.clip(power, -MAX_LOG_POWER, MAX_LOG_POWER))

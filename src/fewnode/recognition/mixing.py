@@ -110,7 +110,7 @@ class Mixture:
     """P(a node is in a class), on its own: a row a node, a column a class."""
     classes: tuple[Estimated, ...]
     weights: tuple[dict[str, float], ...]
-    """Of each expert, by class."""
+    """The weight of each expert, by class."""
 
     def among(self, found: Floats, task: Task, left_out: LeftOut | None) -> Floats:
         """P(class) of queries that are in one of the classes, from what the embedding says of these and of examples.

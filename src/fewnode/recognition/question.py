@@ -340,7 +340,7 @@ class Question:
         return choose(self, count, None if among is None else node_rows(self.data, among, "among"))
 
     def trust(self) -> dict[str, ClassTrust]:
-        """Of each class how many members there are, which share of claims is right and which share of them is found."""
+        """How many members each class has, which share of claims is right and which share of members is found."""
         from fewnode.review.trust import trust
 
         return trust(self)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fewnode.recognition.question import Question
 
 VARIANCE = 4.0
-"""Of each entry of w, before an answer is known."""
+"""The variance of each entry of w, before an answer is known."""
 BACKGROUND = 300
 """Nodes of which P₀ is taken to be right, so that a few answers do not change what they say nothing about."""
 STEPS, CLOSE = 30, 1e-6

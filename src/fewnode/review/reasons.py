@@ -163,7 +163,7 @@ class Columns:
     """What of a network can be a reason."""
 
     idf: NDArray[np.float32]
-    """Of each attribute; 0 where to have it says nothing, as a column of a vector, or an amount that is not 0."""
+    """How telling each attribute is; 0 where it says nothing, as a column of a vector, or an amount that is not 0."""
     numbers: Mapping[str, Number]
 
     @classmethod
@@ -311,7 +311,7 @@ class ClassReasons:
         return unit_rows(self.question.embedded.look(nodes).z)
 
     def _nearest(self, asked: Ints, others: Ints) -> list[Nearest | None]:
-        """Of each node, the one of the others that is most like it, but not itself."""
+        """The one of the others that is most like each node, but not itself."""
         if not others.size:
             return [None] * asked.size
         like = self._rows(asked) @ self._rows(others).T

@@ -72,13 +72,13 @@ class Evidence:
     """What is known of one class: the other nodes' probabilities, and what was answered of those that were asked."""
 
     probability: Doubles
-    """Of each node that nobody answered about."""
+    """The probability of each node that nobody answered about."""
     claimed: NDArray[np.bool_]
     """Which of them the class claims."""
     found: int
     """Nodes that are known to be in the class."""
     said: Doubles
-    """Of each node that was asked: its probability then."""
+    """The probability that each node had when it was asked about."""
     yes: NDArray[np.bool_]
     age: Doubles
     """How many answers came after it."""

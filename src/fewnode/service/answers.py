@@ -213,7 +213,7 @@ class Trust(Versioned):
     none: int
     """Nodes that no class claims."""
     note: str | None = None
-    """As of an answer."""
+    """What the answer says beside its rows."""
 
 
 class Question(Listed):

@@ -94,7 +94,7 @@ class OneAnswer(Body):
     label: ClassName = Field(alias="class")
     verdict: Literal["yes", "no"] | None
     probability: Share | None = None
-    """As `/api/next` gave it: only answers that were asked for tell how many members there are."""
+    """The probability that `/api/next` gave: only answers that were asked for tell how many members there are."""
 
 
 class GivenAnswers(Signed):

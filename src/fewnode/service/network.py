@@ -100,7 +100,7 @@ class Network:
         return found
 
     def rows(self, names: Iterable[str]) -> Ints:
-        """Those of the nodes that are there."""
+        """The rows of the nodes that are there."""
         return np.array([self._rows[name] for name in names if name in self._rows], np.int64)
 
     def known(self, row: int) -> str | None:

@@ -161,7 +161,7 @@ class Search:
         return {**self.brief(row), **about, "neighbours": neighbours, "links": links, "neighbours_total": every.size}
 
     def _edges_with(self, node: int, near: Ints) -> list[list[dict[str, Any]]]:
-        """Of each neighbour, an entry for each kind of edge that joins it to the node; none in a plain network.
+        """The kinds of edges that join each neighbour to the node; none in a plain network.
 
         `way` is `to` the neighbour, `from` it or `both`, and None where the kind has no direction. `weight` is the
         larger one of both ways, on the scale of the network (mean 1), and None where the kind has no weights.

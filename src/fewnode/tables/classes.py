@@ -40,7 +40,7 @@ class Classes:
 
 
 def choose_classes(rows: Rows, known: tuple[str, ...] = ()) -> Classes:
-    """Those of a column of the nodes, or of a table of labels; `known` names come first."""
+    """Classes from a column of the nodes, or from a table of labels; `known` names come first."""
     spec = rows.spec
     if spec.labels is not None and spec.label is not None:
         raise FewnodeError(f"classes are in column {spec.label!r} or in a table of labels; name one of them")

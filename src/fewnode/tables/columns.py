@@ -79,7 +79,7 @@ class Column:
 
     @cached_property
     def labels(self) -> pa.ChunkedArray:
-        """As `texts`, but words for a missing value, such as NA, are null as well: they are no class."""
+        """Texts where words for a missing value, such as NA, are null as well: they are no class."""
         return pc.if_else(self._are_missing, None, self.texts)
 
     @cached_property

@@ -50,7 +50,7 @@ class StoredEncoder(BaseModel, extra="forbid", strict=True):
 
     name: str
     sha256: str
-    """Of its files; of a function, of what it makes of a sentence."""
+    """The hash of its files; of a function, that of what it makes of a sentence."""
     path: str | None = None
     """The folder it was read from; a function has none."""
     probe: Annotated[list[FiniteFloat], Field(max_length=PROBED)]

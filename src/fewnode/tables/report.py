@@ -193,7 +193,7 @@ def _counted(sizes: Mapping[str, int]) -> list[str]:
 
 
 def name_some(names: list[str], width: int = 62) -> str:
-    """As many of the names as fit into a line, and how many more there are."""
+    """Names, as many as fit into a line, and how many more there are."""
     shown = [printable(name, width - 14) for name in names]
     while len(shown) > 1 and len(", ".join(shown)) > width - 14 * (len(shown) < len(names)):
         shown.pop()

@@ -134,7 +134,7 @@ class Rows:
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
-        """Those of a small table."""
+        """The columns that were read; of a small table all are kept."""
         return {}
 
     @cached_property
@@ -270,7 +270,7 @@ def _distinct(rows: Rows) -> Rows:
 
 
 def with_vectors(rows: Rows, vectors: Mapping[str, Vectors]) -> Rows:
-    """The same rows with a column more for each matrix. A row of NaN is a missing vector."""
+    """Rows with a column more for each matrix. A row of NaN is a missing vector."""
     for name, matrix in vectors.items():
         if name in rows.headers or name in rows.beside:
             raise FewnodeError(f"{rows.name}: there is a column {name!r} already; vectors need a name of their own")

@@ -154,7 +154,7 @@ class Vocabulary:
 
     @cached_property
     def column(self) -> dict[str, int]:
-        """Of each word, its place among the names. Of several that differ in case only, the first one's."""
+        """The place of each word among the names. Of several that differ in case only, the first one's."""
         found: dict[str, int] = {}
         for i, name in enumerate(self.names):
             if words(name) == [name.lower()]:
@@ -224,7 +224,7 @@ class Vocabulary:
 
     @cached_property
     def _forms(self) -> dict[str, str]:
-        """Of each stem, the shortest word that is a form of it."""
+        """The shortest word of each stem."""
         found: dict[str, str] = {}
         for word in sorted(self.column, key=lambda word: (len(word), word)):
             for base in _bases(word):
@@ -234,7 +234,7 @@ class Vocabulary:
 
 @lru_cache(maxsize=8)
 def vocabulary_of(names: tuple[str, ...]) -> Vocabulary:
-    """The same vocabulary for the same names: what it looks up by is made once."""
+    """The vocabulary of some names: what it looks up by is made once."""
     return Vocabulary(names)
 
 
