@@ -261,11 +261,12 @@ def test_what_was_encoded_is_remembered_and_a_damaged_memory_is_not_believed(tmp
     pytest.importorskip("model2vec")
     encoder = Encoder.of(static_folder(tmp_path, embeddings=TABLE * 3))
     texts = [*TEXTS, *(f"send {i} the mail {i}" for i in range(100))]
+    known = set(cache_directory("vectors").glob("*.npy"))
     expected = encoder.vectors(texts)
     told: list[Any] = []
     np.testing.assert_array_equal(encoder.vectors(texts, lambda *count: told.append(count)), expected)
     assert told == []  # nothing was encoded
-    [path] = cache_directory("vectors").glob("*.npy")
+    [path] = set(cache_directory("vectors").glob("*.npy")) - known
     for blob in (b"", b"no array", path.read_bytes()[:-1]):
         path.write_bytes(blob)
         np.testing.assert_array_equal(encoder.vectors(texts), expected)
