@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from doors import commit, committed, differences, done
 from served import Served, served, small_network
 
-NODES = [f"{kind}-{i}" for kind in ("vpn", "mail", "game") for i in (2, 5, 7, 11)]
+NODES = [f"{kind}-{i}" for kind in ("vpn", "mail", "game") for i in (2, 6, 7, 11)]
 CLAIMED = ("node", "class", "probability", "member", "verdict", "by")
 
 

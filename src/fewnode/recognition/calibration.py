@@ -81,7 +81,11 @@ class Temperature:
         scaled = np.exp(REVISIONS)[:, None, None] * score
         scaled -= scaled.max(axis=2, keepdims=True)
         log_prob = scaled[:, np.arange(len(score)), left_out.y] - np.log(np.exp(scaled).sum(axis=2))
-        return float(REVISIONS[np.argmax(log_prob.sum(axis=1) - REVISIONS**2 / (2 * STRAY**2))])
+        likely = log_prob.sum(axis=1) - REVISIONS**2 / (2 * STRAY**2)
+        best = int(np.clip(likely.argmax(), 1, likely.size - 2))
+        before, here, after = likely[best - 1 : best + 2]  # the top of the parabola through these: no jump between two
+        top = (before - after) / min(2 * (before - 2 * here + after), -1e-9)
+        return float(REVISIONS[best] + np.clip(top, -1, 1) * (REVISIONS[1] - REVISIONS[0]))
 
 
 NO_TEMPERATURE = Temperature()
