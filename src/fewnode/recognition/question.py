@@ -272,8 +272,8 @@ class Question:
         rest = "" if mixed is None or not mixed.ordinary.any() else self.classes[int(mixed.ordinary.argmax())]
         reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, rest)
         ranked = self.ranks_only if threshold is None and not reason else ""
-        if top and (reason or self.several):
-            raise FewnodeError(f"no number is labelled: {reason or 'several classes a node'}", remedy="leave out `top`")
+        if top and (why := reason or (self.several and "several classes") or (threshold is not None and "a threshold")):
+            raise FewnodeError(f"no number of nodes is labelled beside this: {why}", remedy="leave out `top`")
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
